@@ -77,10 +77,10 @@ class Causes:
         if step.answers is not None:  # a policy may name the state that its own decision is for
             return targets | ({"policy"} if outside else set())
         driven = any(isinstance(t, Drive) and step.event in t.answers for t in role.tasks.values())
-        found = {"subsidiary"} if driven else set()
+        causes = {"subsidiary"} if driven else set()
         if core.subsidiary and self._is_driven_anew(chain, step):
-            found.add("parent")
-        return found | ({"client", "probe", "policy"} if outside else set())
+            causes.add("parent")
+        return causes | ({"client", "probe", "policy"} if outside else set())
 
     def _is_driven_anew(self, chain: JudgedChain, step: MachineStep) -> bool:
         """Returns whether a machine that recovers gives a subsidiary one, once more, what its state asks for.

@@ -78,7 +78,7 @@ class StepComparison:
         """Returns whether the actor of a machine runs."""
         raise NotImplementedError
 
-    def say(self, now: int, lease: str, machine: str, words: str) -> None:
+    def say(self, now: int, lease: str, machine: str, reason: str) -> None:
         """A step is not one of the specification."""
         raise NotImplementedError
 
@@ -104,15 +104,15 @@ class StepComparison:
         for one in (step, *step.driven):
             self.take(one.key, durable(one, one.after))
 
-    def differs(self, step: LoggedStep, what: str, found: Any, expected: Any) -> None:
+    def differs(self, step: LoggedStep, verb: str, actual: Any, expected: Any) -> None:
         """Says what a step does otherwise."""
         event = "when it recovers"
         if step.event is not None:
             name, fields, neighbour, *_ = step.event
             kinds = step.core.events.get(name, ()) if neighbour < 0 else self.program.messages[name].fields
             event = f"at {with_fields(name, kinds, fields)}"
-        words = f"{what} {shown(found)} {event} in {step.before[0]}; the specification has {shown(expected)}"
-        self.say(step.now, step.lease, step.key.machine, words)
+        reason = f"{verb} {shown(actual)} {event} in {step.before[0]}; the specification has {shown(expected)}"
+        self.say(step.now, step.lease, step.key.machine, reason)
 
     def written(self, message: Message) -> str:
         """A message as the language writes its values: `ticket {units: 1, end: 4}`."""
@@ -136,8 +136,8 @@ class StepComparison:
         if sender is None:
             return
         if not self.may_be(lane, number, (name, fields)):
-            said = [self.written(message) for message in self.said(lane, number)]
-            self.differs(step, f"receives as message {number} of {peer}", self.written((name, fields)), said)
+            sent = [self.written(message) for message in self.said(lane, number)]
+            self.differs(step, f"receives as message {number} of {peer}", self.written((name, fields)), sent)
         last_number = step.before[step.core.received_at][neighbour]
         if number > last_number:
             move = choose(machine.moves.get((state[machine.cell], name), []), state, fields, sender.instance)
@@ -180,11 +180,11 @@ class StepComparison:
     ) -> None:
         """The transition and the record, and what follows from them."""
         assert step.event is not None
-        found = "" if step.outcome is None else step.outcome.transition
+        actual = "" if step.outcome is None else step.outcome.transition
         expected = "" if move is None else move.transition.name
-        if found != expected:
-            self.differs(step, "takes", found, expected)
-        if move is None or found != expected:
+        if actual != expected:
+            self.differs(step, "takes", actual, expected)
+        if move is None or actual != expected:
             self._compare_records(step, state, machine, [])
             self._compare_numbers(step, [])
             return
@@ -229,19 +229,19 @@ class StepComparison:
             peer, received = self.program.neighbour(step.core, at, step.event[2]), wanted["received"]
             received[peer] = max(received.get(peer, 0), step.event[3])
         for which, expected in wanted.items():
-            found = self._numbers(step, step.after, which)
-            for peer in {**found, **expected}:
-                if found.get(peer, 0) != expected.get(peer, 0) and self.machine(peer) is not None:
-                    words = f"has as last number {'to' if which == 'sent' else 'from'} {peer}"
-                    self.differs(step, words, found.get(peer, 0), expected.get(peer, 0))
+            actual = self._numbers(step, step.after, which)
+            for peer in {**actual, **expected}:
+                if actual.get(peer, 0) != expected.get(peer, 0) and self.machine(peer) is not None:
+                    verb = f"has as last number {'to' if which == 'sent' else 'from'} {peer}"
+                    self.differs(step, verb, actual.get(peer, 0), expected.get(peer, 0))
 
     def _compare_records(
         self, step: LoggedStep, after: Sequence[Any], machine: GroundMachine, driven: Sequence[tuple[Any, ...]]
     ) -> None:
         """The record of the machine, and the steps of the subsidiary machines that it drives."""
-        found, expected = step.core.cells(step.after), _cells_of(after, machine)
-        if found != expected:
-            self.differs(step, "becomes", *_apart(step.core, found, expected))
+        actual, expected = step.core.cells(step.after), _cells_of(after, machine)
+        if actual != expected:
+            self.differs(step, "becomes", *_apart(step.core, actual, expected))
         steps = [(*self._moved(one),) for one in step.driven]
         wanted = [(self.name(below.role.name, below.instance), *moved) for below, *moved in driven]
         if steps != wanted:
@@ -287,32 +287,32 @@ class StepComparison:
 
         Nothing is sent anew where nothing was sent; a session keeps its messages itself.
         """
-        found = []
+        sends = []
         for piece in pieces:
             if piece.lane is not None and piece.lane.channel.kind != "fifo":
                 peer = self.name(*_receiver(piece))
                 lane = self.sent.get((step.lease, step.key.machine, peer))
                 if lane:
-                    found.append((peer, (piece.piece.event, piece.fields(state, (), -1)), lane[max(lane)]))
-        return found
+                    sends.append((peer, (piece.piece.event, piece.fields(state, (), -1)), lane[max(lane)]))
+        return sends
 
     # The state of a run
 
     def _state(self, step: LoggedStep) -> list[Any]:
         """The records of a run's machines before a step, and the time as its actor knows it."""
-        layout, found = self.world.layout, list(self._first)
+        layout, state = self.world.layout, list(self._first)
         for machine in self.world.machines:
             name, core = self.name(machine.role.name, machine.instance), self.program.roles[machine.role.name]
             key = RecordKey(BELOW if core.of_actor else step.lease, name)
             record = step.before if key == step.key else self.known(key)
             if record is not None:
-                found[machine.cell : machine.cell + 1 + len(machine.role.data)] = core.cells(record)
+                state[machine.cell : machine.cell + 1 + len(machine.role.data)] = core.cells(record)
         for actor in layout.actors:
             if actor.name in self.world.up:
-                found[self.world.up[actor.name]] = UP if self.is_up(self.name(*actor.machines[0])) else DOWN
+                state[self.world.up[actor.name]] = UP if self.is_up(self.name(*actor.machines[0])) else DOWN
         if layout.clock is not None:
-            found[layout.clock] = step.now
-        return found
+            state[layout.clock] = step.now
+        return state
 
     def _wanted(self, machine: GroundMachine, state: Sequence[Any]) -> list[GroundPiece]:
         """The work of a machine's state."""
@@ -323,8 +323,8 @@ class StepComparison:
         at, neighbour = self.program.machines[step.key.machine][1], self.program.neighbour
         sends = [(neighbour(step.core, at, peer), message, fields) for peer, message, fields in step.sends]
         if sorted(sends, key=repr) != sorted(expected, key=repr):
-            told = ([f"{self.written((n, fields))} to {to}" for to, n, fields in all_] for all_ in (sends, expected))
-            self.differs(step, "sends", *told)
+            texts = ([f"{self.written((n, fields))} to {to}" for to, n, fields in all_] for all_ in (sends, expected))
+            self.differs(step, "sends", *texts)
 
     def machine(self, name: str) -> GroundMachine | None:
         """A machine of the reference; None where that has not so many."""
@@ -345,20 +345,20 @@ def _cells_of(state: Sequence[Any], machine: GroundMachine) -> tuple[Any, ...]:
     return tuple(state[machine.cell : machine.cell + 1 + len(machine.role.data)])
 
 
-def _apart(core: Core, found: tuple[Any, ...], expected: tuple[Any, ...]) -> tuple[str, str]:
+def _apart(core: Core, actual: tuple[Any, ...], expected: tuple[Any, ...]) -> tuple[str, str]:
     """Returns what the cells of two records have otherwise, by name."""
-    return _of_names(core, ("state", *(f.name for f in core.fields)), found, expected)
+    return _of_names(core, ("state", *(f.name for f in core.fields)), actual, expected)
 
 
-def _apart_in_all(core: Core, found: Record, expected: Record) -> tuple[str, str]:
+def _apart_in_all(core: Core, actual: Record, expected: Record) -> tuple[str, str]:
     """Returns what two records have otherwise, by name: also numbers of messages and epochs."""
-    return _of_names(core, core.names, found, expected)
+    return _of_names(core, core.names, actual, expected)
 
 
-def _of_names(core: Core, names: Sequence[str], found: Record, expected: Record) -> tuple[str, str]:
+def _of_names(core: Core, names: Sequence[str], actual: Record, expected: Record) -> tuple[str, str]:
     kinds = {f.name: f.type for f in core.fields}
     names = ["state epoch" if name == "entry" else name for name in names]
-    apart = [(name, both) for name, *both in zip(names, found, expected, strict=False) if both[0] != both[1]]
+    apart = [(name, both) for name, *both in zip(names, actual, expected, strict=False) if both[0] != both[1]]
     one, other = (
         "{" + ", ".join(f"{name}: {show_typed(kinds.get(name), both[n])}" for name, both in apart) + "}" for n in (0, 1)
     )
@@ -376,8 +376,8 @@ def _receiver(piece: GroundPiece) -> tuple[str, int]:
 
 def show_typed(kind: Type | None, value: Any) -> str:
     """A value as the language writes it; of what has no type there, such as numbers of messages, its plain form."""
-    words = show_plain(value) if kind is None else show(kind, value)
-    return words or '""'
+    text = show_plain(value) if kind is None else show(kind, value)
+    return text or '""'
 
 
 def show_said(kind: Type | None, plain: Any) -> str:
@@ -389,8 +389,8 @@ def show_said(kind: Type | None, plain: Any) -> str:
 
 def with_fields(name: str, kinds: Named, values: Sequence[Any]) -> str:
     """An event or message with its fields: `ticket {units: 1, end: 4}`."""
-    said = [f"{field}: {show_typed(kind, value)}" for (field, kind), value in zip(kinds, values, strict=True)]
-    return f"{name} {{{', '.join(said)}}}" if said else name
+    fields = [f"{field}: {show_typed(kind, value)}" for (field, kind), value in zip(kinds, values, strict=True)]
+    return f"{name} {{{', '.join(fields)}}}" if fields else name
 
 
 def shown(value: Any) -> str:

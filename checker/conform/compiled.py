@@ -39,17 +39,17 @@ class CompiledMachines:
 
     def machine(self, key: RecordKey) -> MachineInstance:
         """A machine; one that nothing has happened to is made."""
-        found = self.table.instances.get(key)
-        if found is None:
+        instance = self.table.instances.get(key)
+        if instance is None:
             core, number = self.program.machines[key.machine]
-            found = self.table.instances[key] = self.table.new(key, core, number)
-            self._of_lease.setdefault(key.lease, {})[key] = found
-        return found
+            instance = self.table.instances[key] = self.table.new(key, core, number)
+            self._of_lease.setdefault(key.lease, {})[key] = instance
+        return instance
 
     def record(self, key: RecordKey) -> Record | None:
         """The record of a machine; None: nothing has happened to it."""
-        found = self.table.instances.get(key)
-        return None if found is None else found.record[: found.core.below_at]
+        instance = self.table.instances.get(key)
+        return None if instance is None else instance.record[: instance.core.below_at]
 
     def set(self, key: RecordKey, record: Record) -> None:
         """A machine has a record."""
@@ -60,11 +60,11 @@ class CompiledMachines:
 
     def forget(self, key: RecordKey) -> None:
         """A machine is there no more."""
-        found = self.table.instances.pop(key, None)
-        if found is not None:
+        instance = self.table.instances.pop(key, None)
+        if instance is not None:
             del self._of_lease[key.lease][key]
-            if found.core.of_actor:
-                self.table.below[found.core.role].pop(found.number, None)
+            if instance.core.of_actor:
+                self.table.below[instance.core.role].pop(instance.number, None)
 
     def below(self, lease: str) -> Mapping[str, Any]:
         """The subsidiary machines that a lease sees, by role."""
@@ -115,17 +115,17 @@ class CompiledMachines:
         if step.reason != outcome.reason:
             return _words("the reason is", repr(outcome.reason), repr(step.reason))
         self.set(key, record)
-        for name, found, wanted in zip(core.names, after, record[: core.below_at], strict=False):
-            if found != wanted:
+        for name, actual, wanted in zip(core.names, after, record[: core.below_at], strict=False):
+            if actual != wanted:
                 of = "the state epoch" if name == "entry" else f"`{name}`"
                 kind = next((f.type for f in core.fields if f.name == name), None)
-                return _words(f"{of} is", show_typed(kind, wanted), show_typed(kind, found))
+                return _words(f"{of} is", show_typed(kind, wanted), show_typed(kind, actual))
         sends: list[tuple[str, int, str, dict[str, Any]]] = []
         if why := self._works(step, instance, outcome, driven, now, sends):
             return why
-        if (found := [(s.to, s.number, s.message, s.fields) for s in step.sends]) != sends:
-            told = ([f"{n} {number} to {to} {show_plain(f)}" for to, number, n, f in all_] for all_ in (sends, found))
-            return _words("it sends", *map(", ".join, told))
+        if (actual := [(s.to, s.number, s.message, s.fields) for s in step.sends]) != sends:
+            texts = ([f"{n} {number} to {to} {show_plain(f)}" for to, number, n, f in all_] for all_ in (sends, actual))
+            return _words("it sends", *map(", ".join, texts))
         starts = [StartedCall(piece.task, piece.target) for piece in outcome.work if isinstance(piece, CallWork)]
         if list(step.starts) != starts:
             return _words("it calls", *(", ".join(call.target for call in calls) for calls in (starts, step.starts)))
@@ -164,9 +164,9 @@ class CompiledMachines:
             given, after = driven.pop(0)
             if given != event or one.cause != "parent":
                 kinds = core.events[event[0]]
-                wanted, found = (with_fields(name, kinds, values) for name, values, *_ in (event, given))
+                wanted, actual = (with_fields(name, kinds, values) for name, values, *_ in (event, given))
                 by = one.cause or "no cause"
-                return _words(f"it gives {key.machine}", f"{wanted} (parent)", f"{found} ({by})")
+                return _words(f"it gives {key.machine}", f"{wanted} (parent)", f"{actual} ({by})")
             if why := self.difference(one, event, after, driven, now, False):
                 return f"of {key.machine} {why}"
         if (one := next(logged, None)) is not None:
@@ -208,5 +208,5 @@ class CompiledMachines:
                     yield instance, piece
 
 
-def _words(what: str, expected: str, found: str) -> str:
-    return f"{what} {expected or 'nothing'}, and the log has {found or 'nothing'}"
+def _words(subject: str, expected: str, actual: str) -> str:
+    return f"{subject} {expected or 'nothing'}, and the log has {actual or 'nothing'}"

@@ -132,15 +132,15 @@ def _cell_name(cell: RoleCell) -> str:
 def cells_of(system: System) -> list[RoleCell]:
     """The cells that events can tell of."""
     outside = {(o.role, o.event) for o in system.environment.values()}
-    found = []
+    cells = []
     for role in system.roles.values():
         for state in role.states.values():
             for event in dict.fromkeys((*state.on, *state.ignore, *state.refuse)):
                 message = event in system.messages
-                told = event in state.on or message or (event in state.refuse and (role.name, event) in outside)
-                if told:
-                    found.append((role.name, state.name, event))
-    return found
+                recorded = event in state.on or message or (event in state.refuse and (role.name, event) in outside)
+                if recorded:
+                    cells.append((role.name, state.name, event))
+    return cells
 
 
 def lasting_states(system: System) -> list[RoleState]:
@@ -243,10 +243,10 @@ class CoverageCollector:
 
     def end(self) -> Coverage:
         """Returns what was exercised."""
-        found = self.coverage
-        found.runs = sum(run not in ("", "-") for run in self._runs)
+        coverage = self.coverage
+        coverage.runs = sum(run not in ("", "-") for run in self._runs)
         if self._others:
-            found.partial = 1
+            coverage.partial = 1
         else:
-            found.control, found.links = self._control, self._links
-        return found
+            coverage.control, coverage.links = self._control, self._links
+        return coverage

@@ -34,10 +34,10 @@ class StepDecoder:
         Raises:
             StepFault: the system has none of this name.
         """
-        found = self.program.machines.get(name)
-        if found is None:
+        entry = self.program.machines.get(name)
+        if entry is None:
             raise StepFault(f"the system {self.program.system} has no machine {name[:60]!r}")
-        core, number = found
+        core, number = entry
         return core, number
 
     def record(self, machine: str, plain: MachineRecord, below: tuple[Any, ...] = ()) -> Record:
@@ -65,14 +65,14 @@ class StepDecoder:
         return (plain.state, *own, *data, *numbers, plain.epoch, *since, *below)
 
     def _numbers(self, core: Core, own: int, named: Mapping[str, int]) -> Any:
-        found: Any = Numbers() if core.dynamic_neighbours else [0] * len(core.neighbours)
+        numbers: Any = Numbers() if core.dynamic_neighbours else [0] * len(core.neighbours)
         for name, number in named.items():
             role, other = self.machine(name)
             at = core.position(role.role, other, own)
             if at is None or number <= 0:
                 raise StepFault(f"{core.machine(own)} cannot have {number} as the number of a message of {name}")
-            found[at] = number
-        return found if core.dynamic_neighbours else tuple(found)
+            numbers[at] = number
+        return numbers if core.dynamic_neighbours else tuple(numbers)
 
     def values(self, of: str, kinds: Named, given: Mapping[str, Any]) -> tuple[Any, ...]:
         """Fields in their order, as values of their types.

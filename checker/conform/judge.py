@@ -62,8 +62,8 @@ class LogMerge(CausalMerge):
         self._receipts = receipts
 
     def _missing(self, event: AnyEvent) -> tuple[MachineStep, int] | None:
-        found = super()._missing(event)
-        return found if found is not None and self._receipts.is_known(found[0]) else None
+        missing = super()._missing(event)
+        return missing if missing is not None and self._receipts.is_known(missing[0]) else None
 
 
 class LogConformance:
@@ -110,8 +110,8 @@ class LogConformance:
         chain.judged.events += 1
         if event.spec != self.program.digest:
             if not chain.spec_told:
-                words = f"{event.spec[:12]}, and not {self.program.digest[:12]}"
-                self._say("log", event, f"it was written under another specification or version of it: {words}")
+                digests = f"{event.spec[:12]}, and not {self.program.digest[:12]}"
+                self._say("log", event, f"it was written under another specification or version of it: {digests}")
             chain.spec_told = True
             return
         self._check_order(chain, event)
@@ -138,8 +138,8 @@ class LogConformance:
         self.receipts.end()
         for actor, chain in self._chains.items():
             if chain.found:
-                words = f"{counted(chain.found, 'record')} should have been told of after it"
-                self.findings.append(Nonconformity("record", actor, chain.judged.events, "", "", words))
+                reason = f"{counted(chain.found, 'record')} should have been told of after it"
+                self.findings.append(Nonconformity("record", actor, chain.judged.events, "", "", reason))
         self.findings.sort(key=lambda f: (f.actor, f.position))
 
     def _say(
@@ -166,8 +166,8 @@ class LogConformance:
             self._say("log", event, f"it is of commit {event.commit}, and the event before it of {chain.commit}")
         elif (event.commit, event.epoch) == (chain.commit, chain.epoch):
             if event.now > chain.now:
-                words = f"it is of tick {event.now}, and the event before it in one commit of {chain.now}"
-                self._say("clock", event, words)
+                reason = f"it is of tick {event.now}, and the event before it in one commit of {chain.now}"
+                self._say("clock", event, reason)
         else:
             chain.moments = range(min(chain.now, event.now), event.now + 1)
         chain.epoch, chain.commit = max(chain.epoch, event.epoch), max(chain.commit, event.commit)
@@ -186,8 +186,8 @@ class LogConformance:
         chain.judged.incarnations += 1
         constants = {name: event.constants.get(name) for name in program.shared_constants}
         if not program.agrees(event.agreement) or (event.system and event.system != program.system):
-            words = "its actor has other constants than the system that it is judged by"
-            self._say("log", event, words + other_constants(event, self.known.system))
+            reason = "its actor has other constants than the system that it is judged by"
+            self._say("log", event, reason + other_constants(event, self.known.system))
         elif event.constants and constants != to_builtins(program.shared_constants):
             self._say("log", event, "the constants that it tells of are not those of its agreement")
         known = len(chain.machines.table.instances)
@@ -216,7 +216,7 @@ class LogConformance:
 
     def _found(self, chain: JudgedChain, event: FoundEvent) -> None:
         key = RecordKey(event.lease, event.machine)
-        told, chain.found = chain.found != 0, chain.found and chain.found - 1
+        announced, chain.found = chain.found != 0, chain.found and chain.found - 1
         try:
             record = self.decoder.record(event.machine, event.record)
         except StepFault as error:
@@ -224,9 +224,9 @@ class LogConformance:
             return
         core = self.program.machines[event.machine][0]
         before, first = chain.machines.record(key), chain.machines.machine(key).record[: core.below_at]
-        if not told and record != (before or first):
-            words = "no step of it" if before is None else "its last event"
-            self._say("record", event, f"{event.machine} is found in a record that {words} has left")
+        if not announced and record != (before or first):
+            origin = "no step of it" if before is None else "its last event"
+            self._say("record", event, f"{event.machine} is found in a record that {origin} has left")
         self._adopt(chain, event.actor, key, record)
         chain.digests[key] = record_digest(event.record)
         for peer, number in event.record.sent.items():
@@ -280,11 +280,11 @@ class LogConformance:
         if fresh:
             chain.machines.forget(key)
         if outcomes and all(outcome.taken for outcome in outcomes):
-            words = f"it refuses {event.event} of {event.cause} ({event.reason})"
-            self._say("step", event, f"{words}, and the specification takes {outcomes[-1].transition}")
+            refusal = f"it refuses {event.event} of {event.cause} ({event.reason})"
+            self._say("step", event, f"{refusal}, and the specification takes {outcomes[-1].transition}")
         elif outcomes and all(outcome.reason != event.reason and outcome.kind == "refused" for outcome in outcomes):
-            words = f"it refuses {event.event} as {event.reason!r}"
-            self._say("step", event, f"{words}, and the specification as {outcomes[-1].reason!r}")
+            refusal = f"it refuses {event.event} as {event.reason!r}"
+            self._say("step", event, f"{refusal}, and the specification as {outcomes[-1].reason!r}")
 
     def _outcomes(
         self, chain: JudgedChain, key: RecordKey, event: RefusedEvent, values: tuple[Any, ...]
@@ -328,8 +328,8 @@ class LogConformance:
             chain.judged.unknown |= {(one.lease, one.machine) for one in unknown}
         elif lost is not None:
             before = befores[steps.index(lost)][0]
-            words = f"{lost.machine} takes {lost.event} in {lost.source}, and its last event has left it in {before}"
-            self._say("record", event, words, lost)
+            reason = f"{lost.machine} takes {lost.event} in {lost.source}, and its last event has left it in {before}"
+            self._say("record", event, reason, lost)
         else:
             self._judge(chain, event, logged, afters, events)
         for one, after in zip(steps, afters, strict=True):
@@ -346,14 +346,14 @@ class LogConformance:
     def _befores(self, chain: JudgedChain, steps: list[MachineStep], afters: list[Record]) -> list[Record]:
         """The record before each step."""
         last: dict[RecordKey, Record] = {}
-        found = []
+        befores = []
         for one, after in zip(steps, afters, strict=True):
             key = RecordKey(one.lease, one.machine)
             core, number = self.program.machines[one.machine]
             before = last.get(key) or chain.machines.record(key) or core.first(number)
-            found.append(before)
+            befores.append(before)
             last[key] = after
-        return found
+        return befores
 
     def _is_unknown(self, chain: JudgedChain, one: MachineStep, before: Record) -> bool:
         """Returns whether the record before a step is in events that were dropped."""

@@ -77,12 +77,12 @@ class ConformanceResult:
         return not self.findings and bool(self.logs)
 
     def as_json(self) -> dict[str, object]:
-        found: dict[str, object] = {
+        data: dict[str, object] = {
             "conforms": self.conforms,
             "logs": [log.as_json() for log in self.logs],
             "findings": [finding.as_json() for finding in self.findings],
         }
-        return found | ({} if self.coverage is None else {"coverage": self.coverage.as_json()})
+        return data | ({} if self.coverage is None else {"coverage": self.coverage.as_json()})
 
 
 def judge_logs(known: KnownSystem, logs: Mapping[str, WholeLog], into: ConformanceResult) -> None:
@@ -116,9 +116,9 @@ def more_machines(system: System, logs: Iterable[WholeLog]) -> dict[str, int]:
                 of, bracket, rest = name.partition("[")
                 if bracket and rest.rstrip("]").isdigit():
                     highest[of] = max(highest.get(of, 0), int(rest.rstrip("]")))
-    found: dict[str, int] = {}
+    settings: dict[str, int] = {}
     for role in system.roles.values():
         counted = role.instance.counted_by
         if role.instance.dynamic and counted and highest.get(role.name, 0) >= role.count:
-            found[counted] = max(found.get(counted, 0), highest[role.name] + 1)
-    return found
+            settings[counted] = max(settings.get(counted, 0), highest[role.name] + 1)
+    return settings

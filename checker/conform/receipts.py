@@ -58,8 +58,8 @@ class LogComparison(StepComparison):
     def is_up(self, machine: str) -> bool:
         return True
 
-    def say(self, now: int, lease: str, machine: str, words: str) -> None:
-        self.found.append(words)
+    def say(self, now: int, lease: str, machine: str, reason: str) -> None:
+        self.found.append(reason)
 
     def may_be(self, lane: MachineLane, number: int, message: Message) -> bool:
         return True  # `Receipts` says that
@@ -113,8 +113,8 @@ class Receipts:
         if self.program.messages[step.event].ordered:
             last = logged.before[logged.core.received_at][logged.event[2]]
             if of.number != last + 1 and (last or not self._began_behind(logged, lane, of.number)):
-                words = f"{step.machine} receives message {of.number} of {of.machine} after {last}"
-                self.say("message", event, f"{words}, though the channel keeps order", step)
+                receipt = f"{step.machine} receives message {of.number} of {of.machine} after {last}"
+                self.say("message", event, f"{receipt}, though the channel keeps order", step)
         known = self._sender.get((lane, of.number))
         if known is None and of.actor not in self.actors:
             self._of_others.append((event, step, lane))
@@ -137,12 +137,12 @@ class Receipts:
             return False
         at = logged.event[2]
 
-        def moves(said: Message, n: int) -> bool:
-            event = message(said[0], said[1], at, n)
+        def moves(sent: Message, n: int) -> bool:
+            event = message(sent[0], sent[1], at, n)
             return all(core.begins_with(machine, event, now) for now in (0, logged.now))
 
         before = {n: self.comparison.said(lane, n) for n in range(max(1, self.base.get(lane, 0) + 1), number)}
-        return not any(said and all(moves(one, n) for one in said) for n, said in before.items())
+        return not any(messages and all(moves(one, n) for one in messages) for n, messages in before.items())
 
     def pruned(self, actor: str, events: Iterable[AnyEvent]) -> None:
         """The oldest events of an actor were dropped, and with them what these had sent."""
@@ -169,11 +169,11 @@ class Receipts:
         of, (sender, to) = step.received, known
         if of is None:
             return
-        words = f"message {of.number} of {of.machine}"
+        label = f"message {of.number} of {of.machine}"
         if sender != of.actor:
-            self.say("message", event, f"{words} comes from {of.actor or 'nobody'}, and {sender} has sent it", step)
+            self.say("message", event, f"{label} comes from {of.actor or 'nobody'}, and {sender} has sent it", step)
         if to not in ("", event.actor) and not self.program.standing:
-            self.say("message", event, f"{words} was sent to {to}, and {event.actor} has received it", step)
+            self.say("message", event, f"{label} was sent to {to}, and {event.actor} has received it", step)
 
     def sent(self, event: StepEvent, steps: list[MachineStep], machines: CompiledMachines) -> None:
         """Notes what a step has sent, and what would be sent again after it.
@@ -192,20 +192,20 @@ class Receipts:
         for instance, piece in machines.says(steps[0].serves or steps[0].lease):
             peer = self.program.neighbour(instance.core, instance.number, piece.neighbour)
             number = instance.record[instance.core.sent_at][piece.neighbour]
-            said: list[Any] = self.comparison.said((*instance.key, peer), number)
+            messages: list[Any] = self.comparison.said((*instance.key, peer), number)
             again = piece.message, piece.fields(instance.record)
-            if said and again not in said:
-                said.append(again)
+            if messages and again not in messages:
+                messages.append(again)
 
     def end(self) -> None:
         """Nothing more comes: messages that were in doubt were sent as they were received, or were not."""
         for event, step, lane, number, received in self._doubtful:
-            said = self.comparison.said(lane, number)
-            if received in said:
+            messages = self.comparison.said(lane, number)
+            if received in messages:
                 continue
-            words = f"{step.machine} has received as message {number} of {lane[1]} {self.comparison.written(received)}"
-            sent = " or ".join(map(self.comparison.written, said)) if said else "none of this number"
-            self.say("message", event, f"{words}, and {lane[1]} has sent {sent}", step)
+            receipt = f"{step.machine} has received as message {number} of {lane[1]} {self.comparison.written(received)}"
+            sent = " or ".join(map(self.comparison.written, messages)) if messages else "none of this number"
+            self.say("message", event, f"{receipt}, and {lane[1]} has sent {sent}", step)
         for event, step, lane in self._of_others:
             if step.received is not None and (known := self._sender.get((lane, step.received.number))) is not None:
                 self._check_ends(event, step, known)

@@ -38,8 +38,8 @@ class UnknownLease(Exception):
         known: the leases of which events tell.
     """
 
-    def __init__(self, words: str, known: Sequence[str]) -> None:
-        super().__init__(words)
+    def __init__(self, reason: str, known: Sequence[str]) -> None:
+        super().__init__(reason)
         self.known = known
 
 
@@ -84,42 +84,42 @@ def history_of(
     return known, tuple(story), merge.faults
 
 
-def frontier_of(moments: Moments, words: str | None) -> tuple[Frontier, int | None]:
+def frontier_of(moments: Moments, text: str | None) -> tuple[Frontier, int | None]:
     """The cut that a person names, and its tick where that is named.
 
     Args:
         moments: of the history.
-        words: a tick, a time as ISO 8601 has it, or ACTOR:POSITION; None: all events.
+        text: a tick, a time as ISO 8601 has it, or ACTOR:POSITION; None: all events.
 
     Raises:
         NoSuchMoment: it is none of these.
     """
-    if words is None:
+    if text is None:
         return moments.all(), None
-    if words.isdecimal():
-        return moments.of_tick(int(words)), int(words)
-    named = _POSITION.fullmatch(words)
+    if text.isdecimal():
+        return moments.of_tick(int(text)), int(text)
+    named = _POSITION.fullmatch(text)
     if named is not None and named[1] in moments.chains:
         return moments.of_event(named[1], int(named[2])), None
     try:
-        return moments.of_time(datetime.fromisoformat(words).astimezone().timestamp()), None
+        return moments.of_time(datetime.fromisoformat(text).astimezone().timestamp()), None
     except ValueError:
         actors = ", ".join(moments.chains)
         near = did_you_mean(named[1], moments.chains) if named else ""
         raise NoSuchMoment(
-            f"{words[:60]!r} is no moment{near}; give a tick such as 120, a time such as 2031-01-31T12:00Z, or "
+            f"{text[:60]!r} is no moment{near}; give a tick such as 120, a time such as 2031-01-31T12:00Z, or "
             f"ACTOR:POSITION, the position of an event of {actors}"
         ) from None
 
 
-def has_begun(chains: Mapping[str, Sequence[AnyEvent]], words: str | None) -> bool:
+def has_begun(chains: Mapping[str, Sequence[AnyEvent]], text: str | None) -> bool:
     """Returns whether a moment that a person names is in a stretch of a history, or behind it.
 
     Args:
         chains: by actor, its events in the stretch.
-        words: as `frontier_of` takes them.
+        text: as `frontier_of` takes them.
     """
-    named = None if words is None else _POSITION.fullmatch(words)
+    named = None if text is None else _POSITION.fullmatch(text)
     if named is not None and named[1] in chains:
         return chains[named[1]][0].position <= int(named[2])
     begun = {
@@ -127,7 +127,7 @@ def has_begun(chains: Mapping[str, Sequence[AnyEvent]], words: str | None) -> bo
         for actor, events in chains.items()
     }
     try:
-        cut, _ = frontier_of(Moments(chains), words)
+        cut, _ = frontier_of(Moments(chains), text)
     except NoSuchMoment:
         return False
     return any(position is not None and cut[actor] >= position for actor, position in begun.items())
@@ -169,8 +169,8 @@ class Explainer:
                 if at is not None and next(entries(event, lease, plays=False), None) is not None:
                     when = datetime.fromtimestamp(event.time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
                     where = f"event {event.position} of {event.actor}, at tick {event.now} ({when})"
-                    words = f"nothing is known of {lease} at {at}: it begins later, with {where}"
-                    raise UnknownLease(words, []) from None
+                    reason = f"nothing is known of {lease} at {at}: it begins later, with {where}"
+                    raise UnknownLease(reason, []) from None
             raise
 
     def explain_cut(self, cut: Mapping[str, Sequence[AnyEvent]], lease: str, now: int | None = None) -> ExplainedLease:

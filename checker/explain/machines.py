@@ -42,18 +42,18 @@ class KnownMachine(FoldedMachine):
     came: StoryEntry | None = None
     restarts: int = 0
 
-    def note(self, event: AnyEvent, **told: Any) -> None:
+    def note(self, event: AnyEvent, **entry: Any) -> None:
         """Adds to its history; what is refused again and again is there once, with how often."""
         last = self.history[-1] if self.history else {}
-        if "refused" in told and (last.get("refused"), last.get("words")) == (told["refused"], told["words"]):
-            told["times"] += self.history.pop()["times"]
-        self.history.append({"at": event.now, "time": event.time, **told})
+        if "refused" in entry and (last.get("refused"), last.get("words")) == (entry["refused"], entry["words"]):
+            entry["times"] += self.history.pop()["times"]
+        self.history.append({"at": event.now, "time": event.time, **entry})
 
     def say(self, message: str) -> None:
         """Notes what it has said since its last transition."""
-        said = next((step["said"] for step in reversed(self.history) if "said" in step), [message])
-        if message not in said:
-            said.append(message)
+        messages = next((step["said"] for step in reversed(self.history) if "said" in step), [message])
+        if message not in messages:
+            messages.append(message)
 
 
 @dataclass

@@ -66,9 +66,9 @@ class EventViews:
         Raises:
             OtherSystem: it is not of this system.
         """
-        told = self._view(self._seen(MachineOf(now["actor"], now["lease"], now["machine"])))
-        units = {unit["machine"]: unit for unit in told["units"]}
-        return {**told, **now, "units": [{**units[unit["machine"]], **unit} for unit in now["units"]]}
+        view = self._view(self._seen(MachineOf(now["actor"], now["lease"], now["machine"])))
+        units = {unit["machine"]: unit for unit in view["units"]}
+        return {**view, **now, "units": [{**units[unit["machine"]], **unit} for unit in now["units"]]}
 
     def _seen(self, key: MachineOf) -> _Seen:
         known, place = self.known.machines[key], self.program.machines.get(key.machine)
@@ -92,13 +92,13 @@ class EventViews:
 
     def _below(self, key: MachineOf, core: Core) -> Machines:
         """The subsidiary machines of a role that a machine sees."""
-        found, lease = Machines(core.first), BELOW if core.of_actor else key.lease
+        machines, lease = Machines(core.first), BELOW if core.of_actor else key.lease
         for number in range(core.count):
             at = MachineOf(key.actor, lease, core.machine(number))
             known = self.known.machines.get(at)
             if known is not None and known.forgotten is None:
-                found[number] = self._seen(at).record
-        return found
+                machines[number] = self._seen(at).record
+        return machines
 
     def _view(self, seen: _Seen) -> dict[str, Any]:
         (actor, lease, machine), known, core, record = seen.key, seen.known, seen.core, seen.record
@@ -127,7 +127,7 @@ class EventViews:
 
     def _units(self, seen: _Seen) -> list[dict[str, Any]]:
         """The subsidiary machines that serve the lease, in the order of their keys."""
-        roles, found = {core.role for core in seen.core.below}, []
+        roles, units = {core.role for core in seen.core.below}, []
         for key, known in sorted(self.known.machines.items(), key=lambda item: item[0]):
             if key.actor != seen.key.actor or known.serves != seen.key.lease or known.forgotten is not None:
                 continue
@@ -135,7 +135,7 @@ class EventViews:
                 continue
             unit = self._seen(key)
             short = self.machines.short(key.actor, RecordKey(key.lease, key.machine), unit.core, unit.record, None)
-            found.append(
+            units.append(
                 {
                     "unit": key.machine,
                     "machine": key.machine,
@@ -148,7 +148,7 @@ class EventViews:
                     "history": [*self.machines.steps(unit.core, known.history)],
                 }
             )
-        return found
+        return units
 
     def _messages(self, seen: _Seen) -> Iterator[dict[str, Any]]:
         """Yields the messages that the machine's state sends to neighbours, but for answers that have arrived."""

@@ -23,20 +23,20 @@ class ExplainedMachines(MachineViews):
 
     def steps(self, core: Core, history: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         """A machine's last steps, without what it said; those of the clock name whose answers were missing."""
-        said: Sequence[str] = ()  # in this state: an internal transition does not leave it
+        messages: Sequence[str] = ()  # in this state: an internal transition does not leave it
         internal = {each.name for each in self.system.roles[core.role].transitions() if each.internal}
         for step in history:
             shown = {name: value for name, value in step.items() if name != "said"}
-            yield {**shown, **self._unanswered(core, step, said)}
-            said = [*said, *step.get("said", ())] if step.get("transition") in internal else step.get("said", said)
+            yield {**shown, **self._unanswered(core, step, messages)}
+            messages = [*messages, *step.get("said", ())] if step.get("transition") in internal else step.get("said", messages)
 
-    def _unanswered(self, core: Core, step: dict[str, Any], said: Sequence[str]) -> dict[str, Any]:
+    def _unanswered(self, core: Core, step: dict[str, Any], messages: Sequence[str]) -> dict[str, Any]:
         """Returns, for a step that time has taken, what was asked of neighbours whose answers had not come.
 
         Args:
             core: of the machine.
             step: in its history.
-            said: the messages that it has said since it came to its state.
+            messages: the messages that it has said since it came to its state.
         """
         if step.get("transition", "").partition("#")[2].partition(".")[0] != "tick":
             return {}
@@ -48,7 +48,7 @@ class ExplainedMachines(MachineViews):
             for name in left.tasks
             if isinstance(task := role.tasks[name], Send)
             and not self.system.messages[task.message].answer
-            and (task.message in said or (task.when is None and task.only is None))
+            and (task.message in messages or (task.when is None and task.only is None))
         ]
         return {"unanswered": [{"message": s.message, "to": s.receiver} for s in sends if s.receiver in awaited]}
 

@@ -24,8 +24,8 @@ def read_chain(
     Raises:
         ChainError: they are not as the actor wrote them.
     """
-    found = EventLines(lines)
-    verifier = ChainVerifier(trust, found.header.actor, 0 if whole else found.header.after)
-    events = [verifier.take(body) for body in found]
-    found.check_end(verifier, unsigned or trust is None)
-    return found.header.actor, events
+    event_lines = EventLines(lines)
+    verifier = ChainVerifier(trust, event_lines.header.actor, 0 if whole else event_lines.header.after)
+    events = [verifier.take(body) for body in event_lines]
+    event_lines.check_end(verifier, unsigned or trust is None)
+    return event_lines.header.actor, events

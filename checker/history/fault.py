@@ -57,5 +57,5 @@ def other_constants(event: RecoveredEvent, system: System) -> str:
 
 def recovered_words(machine: str, has: str) -> str:
     """Returns words for an actor that recovers another record than its last event has left; `has` empty: no record."""
-    words = "with another record than" if has else "without the record that"
-    return f"{machine} comes back {words} its last event has left"
+    difference = "with another record than" if has else "without the record that"
+    return f"{machine} comes back {difference} its last event has left"

@@ -32,9 +32,9 @@ class MachineOf(NamedTuple):
     machine: str
 
 
-def lease_of(told: MachineStep | FoundEvent) -> str:
+def lease_of(recorded: MachineStep | FoundEvent) -> str:
     """The lease that a step or a record is about: of a machine that belongs to the actor, the one that it serves."""
-    return told.serves if told.lease == BELOW else told.lease
+    return recorded.serves if recorded.lease == BELOW else recorded.lease
 
 
 @dataclass

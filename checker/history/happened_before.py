@@ -31,8 +31,8 @@ T = TypeVar("T")
 
 def capacities_of(system: System) -> Mapping[str, int]:
     """Returns, by message, the capacity of its channel, where it has one."""
-    found = ((name, system.channel_of(name).capacity) for name in system.messages)
-    return {name: capacity for name, capacity in found if capacity}
+    capacities = ((name, system.channel_of(name).capacity) for name in system.messages)
+    return {name: capacity for name, capacity in capacities if capacity}
 
 
 def taken(step: MachineStep) -> tuple[Lane, int] | None:
@@ -57,13 +57,13 @@ def records(event: AnyEvent) -> Iterator[tuple[str, str, MachineRecord]]:
 
 def causal_past(last: T, causes: Callable[[T], Iterable[T]]) -> set[T]:
     """Returns all that has led to something, itself included."""
-    found, waiting = set[T](), [last]
+    past, waiting = set[T](), [last]
     while waiting:
         one = waiting.pop()
-        if one not in found:
-            found.add(one)
+        if one not in past:
+            past.add(one)
             waiting += causes(one)
-    return found
+    return past
 
 
 @dataclass

@@ -101,11 +101,11 @@ class CausalMerge:
                 self.fault(CutFault(actor, event.position, "", f"it is an event of {event.actor}"))
                 continue
             if stream.last and event.position != stream.last + 1:
-                words = f"events {stream.last + 1} to {event.position - 1} are missing"
+                reason = f"events {stream.last + 1} to {event.position - 1} are missing"
                 if event.position <= stream.last:
-                    words = f"it comes after event {stream.last}"
+                    reason = f"it comes after event {stream.last}"
                 kind = Tampering.GAP if event.position > stream.last else Tampering.REPEATED
-                self.fault(CutFault(actor, event.position, "", words, kind.name.lower()))
+                self.fault(CutFault(actor, event.position, "", reason, kind.name.lower()))
             if event.position > stream.last:
                 stream.first = stream.first or event.position
                 stream.last = event.position
@@ -311,19 +311,19 @@ class CausalMerge:
         step, number = self._missing(event) or (None, 0)
         assert step is not None and step.received is not None
         of = step.received
-        words = f"{step.machine} has received {step.event} with number {number} of {of.machine}, and "
+        reason = f"{step.machine} has received {step.event} with number {number} of {of.machine}, and "
         sender, kind = self._streams.get(of.actor), CONTRADICTION
         if sender is None:
-            words, kind = words + f"the events of {of.actor or 'its actor'} are not here", UNDECIDED
+            reason, kind = reason + f"the events of {of.actor or 'its actor'} are not here", UNDECIDED
         elif step.lease in self.causeless:
-            words, kind = words + "events of its run are not here", UNDECIDED
+            reason, kind = reason + "events of its run are not here", UNDECIDED
         elif sender.first > 1 and not self._sent_in(step.lease).get((of.machine, step.machine)):
-            words, kind = words + f"the events of {of.actor} begin with {sender.first} here", UNDECIDED
+            reason, kind = reason + f"the events of {of.actor} begin with {sender.first} here", UNDECIDED
         else:
-            words += f"no event says that {of.actor} has sent it"
+            reason += f"no event says that {of.actor} has sent it"
             if not sender.events and sender.latest < _moment(event):
-                words, kind = words + ", whose events end before", UNDECIDED
-        self.fault(CutFault(event.actor, event.position, step.lease, words, kind))
+                reason, kind = reason + ", whose events end before", UNDECIDED
+        self.fault(CutFault(event.actor, event.position, step.lease, reason, kind))
         self._count(self._sent_in(step.lease), (of.machine, step.machine), number)
         return event if self._missing(event) is None else self._passed_over(event)
 
@@ -359,10 +359,10 @@ class CausalMerge:
                     self._count(sent, (machine, to), number)
 
     def _sent_in(self, run: str) -> Sent:
-        found = self.sent.get(run)
-        if found is None:
-            found = self.sent[run] = self._recall(run)
-        return found
+        sent = self.sent.get(run)
+        if sent is None:
+            sent = self.sent[run] = self._recall(run)
+        return sent
 
     @staticmethod
     def _count(sent: Sent, key: tuple[str, str], number: int) -> None:

@@ -67,20 +67,20 @@ class Moments:
 
     def _closed(self, wanted: Frontier) -> Frontier:
         """A cut that has these events, and their causes."""
-        found = {actor: events[0].position - 1 if events else 0 for actor, events in self.chains.items()}
+        frontier = {actor: events[0].position - 1 if events else 0 for actor, events in self.chains.items()}
         waiting = dict(wanted)
         while waiting:
             actor, position = waiting.popitem()
-            events, done = self.chains[actor], found[actor]
+            events, done = self.chains[actor], frontier[actor]
             if position <= done:
                 continue
-            found[actor] = position
+            frontier[actor] = position
             first = events[0].position
             for event in events[done + 1 - first : position + 1 - first]:
                 for cause, at in self._order.causes(event):
-                    if at > found[cause]:
+                    if at > frontier[cause]:
                         waiting[cause] = max(at, waiting.get(cause, 0))
-        return found
+        return frontier
 
     def before(self, cut: Frontier) -> dict[str, Sequence[AnyEvent]]:
         """The events of a cut."""
