@@ -203,7 +203,9 @@ class Receipts:
             messages = self.comparison.said(lane, number)
             if received in messages:
                 continue
-            receipt = f"{step.machine} has received as message {number} of {lane[1]} {self.comparison.written(received)}"
+            receipt = (
+                f"{step.machine} has received as message {number} of {lane[1]} {self.comparison.written(received)}"
+            )
             sent = " or ".join(map(self.comparison.written, messages)) if messages else "none of this number"
             self.say("message", event, f"{receipt}, and {lane[1]} has sent {sent}", step)
         for event, step, lane in self._of_others:

@@ -28,7 +28,9 @@ class ExplainedMachines(MachineViews):
         for step in history:
             shown = {name: value for name, value in step.items() if name != "said"}
             yield {**shown, **self._unanswered(core, step, messages)}
-            messages = [*messages, *step.get("said", ())] if step.get("transition") in internal else step.get("said", messages)
+            messages = (
+                [*messages, *step.get("said", ())] if step.get("transition") in internal else step.get("said", messages)
+            )
 
     def _unanswered(self, core: Core, step: dict[str, Any], messages: Sequence[str]) -> dict[str, Any]:
         """Returns, for a step that time has taken, what was asked of neighbours whose answers had not come.

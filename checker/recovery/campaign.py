@@ -71,9 +71,9 @@ class CaseOutcome:
     def passed(self) -> bool:
         return not self.findings and not self.skipped
 
-    def say(self, check: str, words: str) -> None:
+    def say(self, check: str, reason: str) -> None:
         """Adds a finding."""
-        finding = Finding(check, words)
+        finding = Finding(check, reason)
         if finding not in self.findings and len(self.findings) < MOST_FINDINGS:
             self.findings.append(finding)
 

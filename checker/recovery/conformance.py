@@ -64,8 +64,10 @@ class StepConformance(StepComparison):
         last = {one.key: one for step in steps for one in (step, *step.driven)}
         ends = {key: durable(one, one.after) for key, one in last.items()}
         changed = {key: after for key, after in ends.items() if after != self.records.get(key)}
-        found = self.sim.actors[actor].table.instances
-        if all(key in found and durable(last[key], found[key].record) == after for key, after in changed.items()):
+        instances = self.sim.actors[actor].table.instances
+        if all(
+            key in instances and durable(last[key], instances[key].record) == after for key, after in changed.items()
+        ):
             self._committed(steps)
 
     def _hear(self, notice: Notice) -> None:
@@ -84,8 +86,8 @@ class StepConformance(StepComparison):
         lane = notice.lease, notice.machine, notice.data["peer"]
         number, message = notice.data["number"], (notice.name, tuple(notice.data["fields"].values()))
         if self.machine(lane[1]) and self.machine(lane[2]) and message not in self.said(lane, number):
-            words = f"sends {self.written(message)} as message {number}, which no committed step has sent"
-            self.say(notice.now, notice.lease, notice.machine, words)
+            reason = f"sends {self.written(message)} as message {number}, which no committed step has sent"
+            self.say(notice.now, notice.lease, notice.machine, reason)
 
     def _committed(self, steps: Sequence[LoggedStep]) -> None:
         """Compares the steps of a turn that is committed."""
@@ -105,13 +107,13 @@ class StepConformance(StepComparison):
         return self.sim.players[machine] in self.sim.actors
 
     def _state(self, step: LoggedStep) -> list[Any]:
-        found = super()._state(step)
+        state = super()._state(step)
         for cell, value in self.cells.items():
-            found[cell] = value
-        return found
+            state[cell] = value
+        return state
 
-    def say(self, now: int, lease: str, machine: str, words: str) -> None:
-        self.strange.append(f"tick {now}: {machine} of {lease} {words}"[:500])
+    def say(self, now: int, lease: str, machine: str, reason: str) -> None:
+        self.strange.append(f"tick {now}: {machine} of {lease} {reason}"[:500])
 
 
 def _asks_messages(offer: GroundOffer) -> bool:

@@ -63,8 +63,8 @@ class CommittedEvents(Generic[S]):
         simulation.subscribers.append(self._hear)
         simulation.ends.append(self._stopped.add)
 
-    def say(self, actor: str, words: str) -> None:
-        self.wrong.append(f"{actor}: {words}"[:500])
+    def say(self, actor: str, reason: str) -> None:
+        self.wrong.append(f"{actor}: {reason}"[:500])
 
     def _hear(self, notice: Notice) -> None:
         if notice.kind is Kind.STOPPED:
@@ -90,16 +90,16 @@ class CommittedEvents(Generic[S]):
         disk = self.sim.disks[name]
         if (verifier := self.verifiers.get(name)) is None:
             verifier = self.verifiers[name] = ChainVerifier(self.sim.trust, name)
-        found = list[AnyEvent]()
+        events = list[AnyEvent]()
         last = next(reversed(disk.events), 0)
         if last < verifier.last:
             self.say(name, f"its events end at {last}, and had come to {verifier.last}")
         try:
-            found += [verifier.take(disk.events[at], at) for at in range(verifier.last + 1, last + 1)]
+            events += [verifier.take(disk.events[at], at) for at in range(verifier.last + 1, last + 1)]
             verifier.end(Head.of(disk.metadata.get(HEAD)))
         except (ChainError, KeyError) as error:
             self.say(name, f"its events do not verify: {error}")
-        return found
+        return events
 
 
 class EventMonitor:
@@ -140,17 +140,17 @@ class EventMonitor:
 
     def _compare(self, name: str, events: list[AnyEvent], logged: LoggedTurn, in_doubt: bool = False) -> None:
         program, actor = self.sim.program, self.sim.actors[name]
-        found = [_flat(step, event.now) for event in events for step in event.steps()]
+        actual = [_flat(step, event.now) for event in events for step in event.steps()]
         wanted = [_logged(program, step) for step in self._that_count(actor, logged, in_doubt)]
         self.compared += len(wanted)
-        for one, other in zip(found, wanted, strict=False):
+        for one, other in zip(actual, wanted, strict=False):
             if one != other:
                 self._say(name, f"an event has {_difference(one, other)}")
                 break
         else:
-            for missing in wanted[len(found) :][:1]:
+            for missing in wanted[len(actual) :][:1]:
                 self._say(name, f"no event has the step {_shown(missing)}")
-            for added in found[len(wanted) :][:1]:
+            for added in actual[len(wanted) :][:1]:
                 self._say(name, f"an event has a step that was not taken: {_shown(added)}")
         for event in events:
             self._told.take(event)
@@ -180,8 +180,8 @@ class EventMonitor:
             below = actor.table.below_of(step.key.lease)
             record = None if row is None else actor.rows.read(step.key, row, below).record
         else:
-            held = actor.table.instances.get(step.key)
-            record = None if held is None else held.record
+            instance = actor.table.instances.get(step.key)
+            record = None if instance is None else instance.record
         return record is not None and record[step.core.received_at][step.event[2]] >= step.event[3]
 
     def _compare_records(self, name: str) -> None:
@@ -189,17 +189,17 @@ class EventMonitor:
         if name not in self.commits.verifiers:
             return
         actor, records = self.sim.actors[name], self.sim.disks[name].records
-        told = {RecordKey(of.lease, of.machine): machine.record for of, machine in self._told.of(name).items()}
-        for key in sorted(told.keys() | records.keys()):
-            row, known = records.get(key), told.get(key)
+        recorded = {RecordKey(of.lease, of.machine): machine.record for of, machine in self._told.of(name).items()}
+        for key in sorted(recorded.keys() | records.keys()):
+            row, known = records.get(key), recorded.get(key)
             if row is None:
                 self._say(name, f"its events have {key.machine} of {key.lease}, and its store has none")
                 continue
-            held = actor.rows.read(key, row, actor.table.below_of(key.lease))
-            there = _record(self.sim.program, held.core, held.record)
+            instance = actor.rows.read(key, row, actor.table.below_of(key.lease))
+            there = _record(self.sim.program, instance.core, instance.record)
             if known is not None and _plain_record(known) != there:
                 self._say(name, f"its events have {key.machine} of {key.lease} otherwise than its store")
-            elif known is None and held.record[held.core.state_epoch_at]:
+            elif known is None and instance.record[instance.core.state_epoch_at]:
                 self._say(name, f"no event has {key.machine} of {key.lease}, which has moved")
 
 
@@ -232,8 +232,8 @@ def _logged(program: Program, step: LoggedStep) -> dict[str, Plain]:
     sends = []
     for to, message, fields in step.sends:
         plain = {n: to_plain(kind, v) for (n, kind), v in zip(program.messages[message].fields, fields, strict=True)}
-        words = json.dumps(plain, sort_keys=True)
-        sends.append((program.neighbour(core, own, to), step.after[core.sent_at][to], message, words))
+        text = json.dumps(plain, sort_keys=True)
+        sends.append((program.neighbour(core, own, to), step.after[core.sent_at][to], message, text))
     return {
         "now": step.now,
         "key": tuple(step.key),
@@ -279,9 +279,9 @@ def _plain_record(record: MachineRecord) -> dict[str, Plain]:
     }
 
 
-def _difference(found: Mapping[str, Plain], wanted: Mapping[str, Plain]) -> str:
-    name = next(name for name, value in wanted.items() if found[name] != value)
-    return f"{name} {found[name]!r} and the actor {wanted[name]!r}, in the step {_shown(wanted)}"
+def _difference(actual: Mapping[str, Plain], wanted: Mapping[str, Plain]) -> str:
+    name = next(name for name, value in wanted.items() if actual[name] != value)
+    return f"{name} {actual[name]!r} and the actor {wanted[name]!r}, in the step {_shown(wanted)}"
 
 
 def _shown(step: Mapping[str, Plain]) -> str:

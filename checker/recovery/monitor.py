@@ -77,7 +77,7 @@ class PropertyMonitor:
         self.strange: list[str] = []
         self.outside = False
         layout, cuts = properties.layout, properties.cuts(self.sim.program)
-        self._steps = RunSteps(cuts, lambda event, run, words: commits.say(event.actor, words))
+        self._steps = RunSteps(cuts, lambda event, run, reason: commits.say(event.actor, reason))
         self._run = self._steps.first(lease, 1, 0)
         self._run.players |= {a.name: self.sim.players[self._machine(*a.machines[0])] for a in layout.actors}
         self._stopped: set[str] = set()  # actors that have no store
@@ -159,8 +159,10 @@ class PropertyMonitor:
             if place is None or (key.lease != BELOW and key.lease != self.lease):
                 continue
             core = self.sim.program.roles[place[0]]
-            held = None if row is None else actor.rows.read(RecordKey(*key[1:]), row, actor.table.below_of(key.lease))
-            cells = core.cells(core.first(place[1]) if held is None else held.record)
+            instance = (
+                None if row is None else actor.rows.read(RecordKey(*key[1:]), row, actor.table.below_of(key.lease))
+            )
+            cells = core.cells(core.first(place[1]) if instance is None else instance.record)
             at = self.properties.layout.at(*place, None)
             now = run.state[at : at + len(cells)]
             if [*cells] != now:
@@ -176,18 +178,18 @@ class PropertyMonitor:
         Those that say that an actor has crashed are left out for the actor `but`.
         """
         state, clock = self._run.state, self.properties.layout.clock
-        found: dict[str, dict[int, Any]] = {"clock": {}, "crash": {}, "recover": {}}
+        facts: dict[str, dict[int, Any]] = {"clock": {}, "crash": {}, "recover": {}}
         if clock is not None and state[clock] != self.sim.time.now:
-            found["clock"][clock] = self.sim.time.now
+            facts["clock"][clock] = self.sim.time.now
         for of, player in self._run.players.items():
             at, actor = self.properties.world.up[of], self.sim.actors.get(player)
             # Who has no store takes no step either.
             if actor is None or player in self._stopped or player in self._ended:
                 if state[at] == UP and player != but:
-                    found["crash"][at] = DOWN
+                    facts["crash"][at] = DOWN
             elif actor.running and state[at] == DOWN:
-                found["recover"][at] = UP
-        return found
+                facts["recover"][at] = UP
+        return facts
 
     def _catch_up(self, but: str = "") -> None:
         """Tells of the first state, and of what has happened since the last cut, but for the crash of an actor."""
@@ -262,31 +264,31 @@ class PropertyMonitor:
             if self.outside:
                 return
         self.asked += 1
-        what = _what(action)
+        label = _what(action)
         if decided := self.evaluator.see(state, action):
             clock = properties.layout.clock
             now = self.sim.time.now if clock is None else state[clock]
-            when = "in the first state" if action is None else f"at tick {now}, after {what}"
+            when = "in the first state" if action is None else f"at tick {now}, after {label}"
             for name in sorted(named(decided) - self.broken.keys()):
                 self.broken[name] = when
                 self.told |= {name} if told else set()
         if self.known is not None and (records := properties.projection(state)) not in self.known:
-            self.strange.append(f"after {what}: {self._described(records)}")
+            self.strange.append(f"after {label}: {self._described(records)}")
 
     def _without_messages(self, state: tuple[Any, ...]) -> tuple[Any, ...]:
-        found, first = list(state), self._steps.known.first
+        cells, first = list(state), self._steps.known.first
         for lane in self.properties.layout.lanes:
-            found[lane.cell] = first[lane.cell]
-        return tuple(found)
+            cells[lane.cell] = first[lane.cell]
+        return tuple(cells)
 
     @property
     def state(self) -> list[Any]:
         """The records of the lease's machines as they were committed, who is up, and the time."""
-        found = list(self._without_messages(tuple(self._run.state)))
+        state = list(self._without_messages(tuple(self._run.state)))
         for cells in (*self._facts().values(), self.cells):
             for at, value in cells.items():
-                found[at] = value
-        return found
+                state[at] = value
+        return state
 
     @property
     def waiting(self) -> set[str]:
@@ -298,10 +300,10 @@ class PropertyMonitor:
     def _described(self, records: Records) -> str:
         return ", ".join(f"{name} {_value(value)}" for name, value in zip(self._names(), records, strict=False))[:400]
 
-    def difference(self, found: Records, wanted: Records) -> str:
+    def difference(self, actual: Records, wanted: Records) -> str:
         """Returns the cells in which two record states differ, in words."""
         names = (*self._names(), "the time")
-        pairs = (pair for pair in zip(names, found, wanted, strict=False) if pair[1] != pair[2])
+        pairs = (pair for pair in zip(names, actual, wanted, strict=False) if pair[1] != pair[2])
         return ", ".join(f"{name} is {_value(value)}, not {_value(other)}" for name, value, other in pairs)[:400]
 
     def _names(self) -> Iterator[str]:
@@ -368,9 +370,11 @@ class DurabilityMonitor:
         elif notice.kind is Kind.RECOVERED:
             self._compare(notice.actor, actor)
             for key, before in self._recovering.pop(actor).items():
-                held = actor.table.instances.get(key)
-                if held is not None and (words := _differ(before, _durable(held))):
-                    self.lost.append(f"{notice.actor} begins with another {key.machine} of {key.lease}: {words}"[:400])
+                instance = actor.table.instances.get(key)
+                if instance is not None and (difference := _differ(before, _durable(instance))):
+                    self.lost.append(
+                        f"{notice.actor} begins with another {key.machine} of {key.lease}: {difference}"[:400]
+                    )
             self._last[notice.actor] = _machines(actor)
             self._compare_metadata(notice.actor, actor)
 
@@ -396,7 +400,7 @@ class DurabilityMonitor:
             self._begun.pop(name, None),
             self.sim.disks[name].records,
         )
-        found = self._recovering[actor] = DurableMachines()
+        machines = self._recovering[actor] = DurableMachines()
         sides: dict[bool, RecordKey] = {}  # whether it is as the commit that was begun would have it
         for key in {*last, *(begun or ())}:
             before, after = last.get(key), last.get(key) if begun is None else begun.get(key)
@@ -406,18 +410,18 @@ class DurabilityMonitor:
                 if before != after:
                     sides[now == after] = key
                 if now is not None:
-                    found[key] = now
+                    machines[key] = now
             elif now is None:
                 self.lost.append(f"{name} has no {key.machine} of {key.lease} any more, which it had committed")
             else:
-                words = _differ(before or after or {}, now)
-                self.lost.append(f"{name} has another {key.machine} of {key.lease}: {words}"[:400])
+                difference = _differ(before or after or {}, now)
+                self.lost.append(f"{name} has another {key.machine} of {key.lease}: {difference}"[:400])
         if len(sides) > 1:
             self.lost.append(f"{name} has a part of a commit: {_shown(sides[True])}, and not {_shown(sides[False])}")
 
 
 def _machines(actor: Actor) -> DurableMachines:
-    return DurableMachines({key: _durable(held) for key, held in actor.table.instances.items()})
+    return DurableMachines({key: _durable(instance) for key, instance in actor.table.instances.items()})
 
 
 def _differ(before: dict[str, Any], now: dict[str, Any]) -> str:
@@ -426,11 +430,11 @@ def _differ(before: dict[str, Any], now: dict[str, Any]) -> str:
     return "; ".join(f"{n} is {_shown(is_)}, not {_shown(was)}" for n, is_, was in pairs)
 
 
-def _durable(held: MachineInstance) -> dict[str, Any]:
+def _durable(instance: MachineInstance) -> dict[str, Any]:
     """A copy of what is kept of a machine, by name; sessions change in place."""
-    record = zip(held.core.names[: held.core.below_at], held.record, strict=False)
-    metadata = {f"metadata {name}": deepcopy(value) for name, value in held.metadata.items()}
-    return {**dict(record), "peers": tuple(held.addressed), **metadata}
+    record = zip(instance.core.names[: instance.core.below_at], instance.record, strict=False)
+    metadata = {f"metadata {name}": deepcopy(value) for name, value in instance.metadata.items()}
+    return {**dict(record), "peers": tuple(instance.addressed), **metadata}
 
 
 def _shown(value: Any) -> str:

@@ -40,5 +40,5 @@ GENERIC = RecoveryPlugin(lambda system: True, CaseRunner)
 
 def plugin_of(system: System) -> RecoveryPlugin:
     """The plug-in that plays a system."""
-    found: map[RecoveryPlugin] = map(pkgutil.resolve_name, PLUGINS)
-    return next((plugin for plugin in found if plugin.plays(system)), GENERIC)
+    plugins: map[RecoveryPlugin] = map(pkgutil.resolve_name, PLUGINS)
+    return next((plugin for plugin in plugins if plugin.plays(system)), GENERIC)

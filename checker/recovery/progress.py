@@ -44,49 +44,53 @@ def owed(sim: Simulation, properties: RunProperties, lease: str, state: Sequence
     prompt = passage is not None and bool(passage.unless)
     for machine in properties.world.machines:
         name = sim.program.roles[machine.role.name].machine(machine.instance)
-        actor, held = sim.actors.get(sim.players[name]), sim.held(lease, name)
-        if actor is None or held is None or not actor.running or actor.queue:
+        actor, instance = sim.actors.get(sim.players[name]), sim.held(lease, name)
+        if actor is None or instance is None or not actor.running or actor.queue:
             continue
-        if held.serves != lease:
+        if instance.serves != lease:
             continue
-        where = f"{name} of {lease} is in {held.state}"
+        where = f"{name} of {lease} is in {instance.state}"
         if prompt and properties.world.due(machine, state):
             yield f"{where}, and its timer has run out"
         yield from (
-            f"{where}, and no handler is at work on {task}" for task in _idle_tasks(machine, actor, held, state)
+            f"{where}, and no handler is at work on {task}" for task in _idle_tasks(machine, actor, instance, state)
         )
-        yield from (f"{where}, and has not taken {event}, which has come true" for event in _untaken(actor, held))
-        under_way = {pending.neighbour for pending in actor.outbox.of(held.key)}
-        for neighbour in set(session.neighbours(held)) - under_way if all(who for _, who in held.addressed) else ():
-            yield f"{where}, and {session.queued(held, neighbour)[0].message} is not sent any more"
-        said = {w.neighbour for w in held.core.work[held.state](held.record) if isinstance(w, SendWork)}
-        for pending in actor.outbox.of(held.key):
-            if not (pending.ordered or pending.last) and pending.neighbour not in said:
+        yield from (f"{where}, and has not taken {event}, which has come true" for event in _untaken(actor, instance))
+        under_way = {pending.neighbour for pending in actor.outbox.of(instance.key)}
+        for neighbour in (
+            set(session.neighbours(instance)) - under_way if all(who for _, who in instance.addressed) else ()
+        ):
+            yield f"{where}, and {session.queued(instance, neighbour)[0].message} is not sent any more"
+        targets = {w.neighbour for w in instance.core.work[instance.state](instance.record) if isinstance(w, SendWork)}
+        for pending in actor.outbox.of(instance.key):
+            if not (pending.ordered or pending.last) and pending.neighbour not in targets:
                 yield f"{where}, and {pending.message} is said again, which its state does not say"
-        if held.core.over(held.state) or actor.outbox.of(held.key) or held.key in actor.outbox.refusals:
+        if instance.core.over(instance.state) or actor.outbox.of(instance.key) or instance.key in actor.outbox.refusals:
             continue  # a machine at its end waits for no answer
-        asked = (w for w in machine.work[held.state] if w.lane is not None and w.wanted(state, (), -1))
+        asked = (w for w in machine.work[instance.state] if w.lane is not None and w.wanted(state, (), -1))
         for message in (w.piece.event for w in asked):
             if not properties.system.messages[message].answer and not sim.program.messages[message].ordered:
                 yield f"{where}, and {message} is not sent any more"
 
 
-def _untaken(actor: ControlledActor, held: MachineInstance) -> Iterator[str]:
+def _untaken(actor: ControlledActor, instance: MachineInstance) -> Iterator[str]:
     """The answers of a machine's subsidiaries that it would take now; one that has no room for what follows waits."""
     if actor.controlled:
         return
     now = actor.clock.now()
-    for answer in held.core.offered(held.record):
-        event = local(answer, state_epoch=held.state_epoch)
-        if held.core.step(held.record, event, now)[1].taken and session.has_room(actor.program, held, event, now):
+    for answer in instance.core.offered(instance.record):
+        event = local(answer, state_epoch=instance.state_epoch)
+        if instance.core.step(instance.record, event, now)[1].taken and session.has_room(
+            actor.program, instance, event, now
+        ):
             yield answer
 
 
-def _idle_tasks(machine: GroundMachine, actor: Actor, held: MachineInstance, state: Sequence[Any]) -> Iterator[str]:
+def _idle_tasks(machine: GroundMachine, actor: Actor, instance: MachineInstance, state: Sequence[Any]) -> Iterator[str]:
     """The handler tasks of a machine's state that nobody is at work on."""
     role = machine.role
-    here = role.states[held.state]
-    at_work = {*actor.calls.of(held.key)}
+    here = role.states[instance.state]
+    at_work = {*actor.calls.of(instance.key)}
     for name in here.tasks:
         task = role.tasks[name]
         if not isinstance(task, Call) or not task.target.startswith("handler.") or not task.answers:
@@ -94,5 +98,5 @@ def _idle_tasks(machine: GroundMachine, actor: Actor, held: MachineInstance, sta
         if task.when is not None and not machine.function(task.when)(state, (), -1):
             continue
         ways = [way for answer in task.answers for way in here.on.get(answer, ())]
-        if all(way.target != held.state for way in ways) and not at_work & {name, "action"}:
+        if all(way.target != instance.state for way in ways) and not at_work & {name, "action"}:
             yield name

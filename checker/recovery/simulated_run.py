@@ -58,15 +58,15 @@ class SimulatedRun(Generic[S]):
         self.steps = StepConformance(self.sim, properties.world)
         self.events = EventMonitor(commits)
 
-    def say(self, check: str, words: str) -> None:
-        self.outcome.say(check, words)
+    def say(self, check: str, reason: str) -> None:
+        self.outcome.say(check, reason)
 
     def report_steps(self) -> None:
         """Checks whether each step was one of the specification; one that was not makes others strange."""
-        for words in self.steps.strange[:1]:
-            self.say("step", words)
-        for words in self.events.wrong[:1]:
-            self.say("events", words)
+        for reason in self.steps.strange[:1]:
+            self.say("step", reason)
+        for reason in self.events.wrong[:1]:
+            self.say("events", reason)
 
     def report_errors(self) -> None:
         for context in self.sim.loop.errors:
@@ -76,13 +76,13 @@ class SimulatedRun(Generic[S]):
 
     def state(self, lease: str, machine: str) -> str:
         """The control state of a machine; empty where the actor does not run or has none."""
-        held = self.sim.held(lease, machine)
-        return "" if held is None else held.state
+        instance = self.sim.held(lease, machine)
+        return "" if instance is None else instance.state
 
     def data(self, lease: str, machine: str) -> Mapping[str, Any]:
         """The data of a machine; empty where the actor does not run or has none."""
-        held = self.sim.held(lease, machine)
-        return {} if held is None else held.core.view(held.record)
+        instance = self.sim.held(lease, machine)
+        return {} if instance is None else instance.core.view(instance.record)
 
     def where(self, lease: str) -> str:
         """The control states of the machines that are no subsidiaries."""
@@ -95,5 +95,5 @@ class SimulatedRun(Generic[S]):
 
     def check_progress(self, monitor: PropertyMonitor) -> None:
         """Checks whether the machines of a lease have left anything undone, once its actors are at rest."""
-        for words in owed(self.sim, monitor.properties, monitor.lease, monitor.state):
-            self.say("progress", f"tick {self.sim.time.now}: {words}")
+        for reason in owed(self.sim, monitor.properties, monitor.lease, monitor.state):
+            self.say("progress", f"tick {self.sim.time.now}: {reason}")

@@ -136,14 +136,14 @@ class Blaming:
         An event of another run counts where it has taken a machine away from this one.
         """
         inside = set(past)
-        found = [
+        findings = [
             finding
             for finding in self.findings
             if finding.position <= last.get(finding.actor, 0)
             and (finding.lease in ("", run) or (finding.actor, finding.position) in own)
         ]
         return sorted(
-            found, key=lambda f: ((f.actor, f.position) not in inside, self.order.get((f.actor, f.position), 0))
+            findings, key=lambda f: ((f.actor, f.position) not in inside, self.order.get((f.actor, f.position), 0))
         )
 
     def _past(self, run: str, events: Sequence[Place]) -> list[Place]:
@@ -167,9 +167,9 @@ class Blaming:
             for step in event.steps():
                 sent = self._before.sent(step)
                 if sent is not None and event.now < self.events[sent].now and isinstance(self.events[sent], StepEvent):
-                    words = f"event {event.position} of {event.actor} (tick {event.now}) receives what event {sent[1]}"
-                    words += f" of {sent[0]} has sent at tick {self.events[sent].now}: a clock is wrong, and the"
-                    return Blame("infrastructure", f"{words} property speaks of time", (place, sent))
+                    reason = f"event {event.position} of {event.actor} (tick {event.now}) receives what event {sent[1]}"
+                    reason += f" of {sent[0]} has sent at tick {self.events[sent].now}: a clock is wrong, and the"
+                    return Blame("infrastructure", f"{reason} property speaks of time", (place, sent))
         return None
 
     def _overdue(self, property_: str, state: State, events: Sequence[Place]) -> Blame | None:
@@ -191,16 +191,16 @@ class Blaming:
             moves = [e for e in later if any(step.machine == machine for step in e.steps())]
             if not running:
                 if timed:
-                    words = f"a timer of {machine} is due at tick {now}, and {place[0]} was down then"
-                    return Blame("infrastructure", words, (place,))
+                    reason = f"a timer of {machine} is due at tick {now}, and {place[0]} was down then"
+                    return Blame("infrastructure", reason, (place,))
                 continue
             if moves and moves[0].now <= now and not late:
                 continue
-            words = f"a timer of {machine} is due at tick {now}, and has ended nothing since event {place[1]}"
+            reason = f"a timer of {machine} is due at tick {now}, and has ended nothing since event {place[1]}"
             if any(event.now >= now for event in later):  # its clock has come there
-                return Blame("core", f"{words} of {place[0]}, which runs", (place,))
+                return Blame("core", f"{reason} of {place[0]}, which runs", (place,))
             why = "whose events do not come to that tick: it was slow, or its clock is behind"
-            return Blame("infrastructure", f"{words} of {place[0]}, {why}", (place,))
+            return Blame("infrastructure", f"{reason} of {place[0]}, {why}", (place,))
         return None
 
     def _found_otherwise(self, past: Sequence[Place]) -> Blame | None:
@@ -209,16 +209,16 @@ class Blaming:
         if not outside or outside[-1][1].cause != "probe":
             return None
         place, step = outside[-1]
-        told = [
+        earlier = [
             (at, one)
             for at, one in outside
             if one.cause == "handler" and (one.lease, one.machine) == (step.lease, step.machine)
         ]
-        if not told:
+        if not earlier:
             return None
-        at, one = told[-1]
-        words = f"a probe has found {step.event} of {step.machine} (event {place[1]} of {place[0]}), and a handler"
-        return Blame("infrastructure", f"{words} had told {one.event} (event {at[1]} of {at[0]})", (place, at))
+        at, one = earlier[-1]
+        reason = f"a probe has found {step.event} of {step.machine} (event {place[1]} of {place[0]}), and a handler"
+        return Blame("infrastructure", f"{reason} had told {one.event} (event {at[1]} of {at[0]})", (place, at))
 
     def _outstanding(self, property_: str, run: str, events: Sequence[Place]) -> Blame | None:
         """Something should have come, and a message, a policy's answer or the end of a call has not."""
@@ -244,8 +244,8 @@ class Blaming:
             return Blame(culprit, asked, ((actor, position),))
         if of is None or of.within is None:
             for (sender, receiver), (number, (actor, position)) in messages.items():
-                words = f"message {number} of {sender} to {receiver} (event {position} of {actor}) was not received"
-                return Blame("infrastructure", words, ((actor, position),))
+                reason = f"message {number} of {sender} to {receiver} (event {position} of {actor}) was not received"
+                return Blame("infrastructure", reason, ((actor, position),))
         return None
 
     def _is_outside(self, step: MachineStep) -> bool:
@@ -267,20 +267,22 @@ class Blaming:
                     lost.pop((step.lease, step.machine), None)
                 if step.cause == "policy" or (not step.cause and (role, step.event) in self._policies):
                     decisions[place[0]] = place, step
-        told = [f"{at[0]} has decided {self._decision(step)} (event {at[1]})" for at, step in self._latest(decisions)]
-        told += [
+        accounts = [
+            f"{at[0]} has decided {self._decision(step)} (event {at[1]})" for at, step in self._latest(decisions)
+        ]
+        accounts += [
             f"a handler of {place[0]} has failed: {self._decision(step)} (event {place[1]})"
             for place, step in self._latest(failures)
         ]
-        words = "each step that led there is one that the specification allows"
+        reason = "each step that led there is one that the specification allows"
         shown = tuple(place for of in (decisions, failures) for place, _ in self._latest(of))
         if lost:  # what policies have decided since, they had to decide because of it
             died = [f"{machine} died (event {at} of {who})" for (_, machine), (who, at) in lost.items()]
-            return Blame("infrastructure", "; ".join([*died, words, *told]), (*lost.values(), *shown))
+            return Blame("infrastructure", "; ".join([*died, reason, *accounts]), (*lost.values(), *shown))
         if not decisions:
-            told = ["no policy has decided anything", *told]
-            return Blame("specification", "; ".join([words, *told]), shown or tuple(past[-1:]))
-        return Blame("policy", "; ".join([words, *told]), shown)
+            accounts = ["no policy has decided anything", *accounts]
+            return Blame("specification", "; ".join([reason, *accounts]), shown or tuple(past[-1:]))
+        return Blame("policy", "; ".join([reason, *accounts]), shown)
 
     def _decision(self, step: MachineStep) -> str:
         """Returns what was decided, in words: `granted(units=1) for broker of tenant:1`."""

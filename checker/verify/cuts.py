@@ -134,8 +134,8 @@ class ConsistentCuts:
         if event.spec != digest:
             if (event.actor, event.spec) not in self.broken_specs:
                 self.broken_specs.add((event.actor, event.spec))
-                words = f"it was written under another specification, {event.spec[:12]} and not {digest[:12]}"
-                self._fault(event, "", words)
+                reason = f"it was written under another specification, {event.spec[:12]} and not {digest[:12]}"
+                self._fault(event, "", reason)
             return
         yield from self._starts(event)
         self._corrects(event)
@@ -145,14 +145,14 @@ class ConsistentCuts:
                 if self.whole:
                     yield from self._lost_ahead(event.actor)
                 if not self.known.program.agrees(event.agreement):
-                    words = "its actor has other constants than the system that is asked"
-                    self._fault(event, "", words + other_constants(event, self.known.system))
+                    reason = "its actor has other constants than the system that is asked"
+                    self._fault(event, "", reason + other_constants(event, self.known.system))
                 if event.unrecorded:
                     self._fault(event, "", f"{event.unrecorded} commits before it have no events", UNDECIDED)
                 elif event.records:
                     for run in self._going():
-                        for words in recovered_otherwise(run, event):
-                            self._fault(event, run.name, words)
+                        for reason in recovered_otherwise(run, event):
+                            self._fault(event, run.name, reason)
             case StepEvent():
                 yield from self._step(event)
             case FoundEvent():
@@ -163,8 +163,8 @@ class ConsistentCuts:
                     of.machines.take(event)
                 yield event
             case MigratedEvent():
-                words = "records were mapped to another specification; what was before is not judged"
-                self._fault(event, "", words, UNDECIDED)
+                reason = "records were mapped to another specification; what was before is not judged"
+                self._fault(event, "", reason, UNDECIDED)
 
     def _fault(self, event: AnyEvent, run: str, reason: str, kind: str = CONTRADICTION) -> None:
         self.merge.fault(CutFault(event.actor, event.position, run, reason, kind))
@@ -267,8 +267,8 @@ class ConsistentCuts:
         lost = lost_record(self.known, run, step)
         if lost is None:
             return
-        for words in (*lost.words, *(() if ahead else lost.numbers)):
-            self._fault(event, name, f"{step.machine} {words}")
+        for reason in (*lost.words, *(() if ahead else lost.numbers)):
+            self._fault(event, name, f"{step.machine} {reason}")
         # Where it has not recovered since, the step itself is wrong.
         if lost.cells and self._recovered_last(event.actor) > (0 if machine is None else machine.position):
             yield from self._time(run)
@@ -326,8 +326,8 @@ class ConsistentCuts:
     def _run(self, name: str) -> RunState | None:
         """A run that has begun."""
         run = self.runs.get(name)
-        if run is None and (found := self._recall(name)) is not None:
-            run, sent = found
+        if run is None and (recalled := self._recall(name)) is not None:
+            run, sent = recalled
             self.runs[name] = run
             self.asleep.discard(name)
             self.merge.recall(name, sent)
@@ -386,10 +386,10 @@ class ConsistentCuts:
                 left[key] = self.steps.stands(run, event.actor, step) or step.source
             before, left[key] = left.get(key, step.source), step.record.state
             if before != step.source:
-                words = (
+                reason = (
                     f"{step.machine} takes {step.event} in {step.source}, and its last event has left it in {before}"
                 )
-                self._fault(event, lease_of(step), words)
+                self._fault(event, lease_of(step), reason)
 
     def _passes(self, event: StepEvent, step: MachineStep, to: str) -> Iterator[Cut]:
         """A machine that belongs to the actor leaves the run that it has served for another."""

@@ -64,8 +64,8 @@ class VerifyDatabase:
         scheme, _, rest = url.partition(":")
         kind = {"postgres": "postgresql", "mysql": "mariadb"}.get(scheme, scheme)
         if kind not in DIALECTS:
-            words = "write sqlite:FILE, postgresql://... or mariadb://..."
-            raise DatabaseError(f"{scheme[:60]!r} is no kind of database; {words}")
+            hint = "write sqlite:FILE, postgresql://... or mariadb://..."
+            raise DatabaseError(f"{scheme[:60]!r} is no kind of database; {hint}")
         self._place = url if kind == "sqlite" else kind  # another URL may have a password
         self._writer = uuid.uuid4().hex
         self.answer_seconds = answer_seconds
@@ -93,8 +93,8 @@ class VerifyDatabase:
             yield
         except (DatabaseError, self.errors) as error:
             if self._is_unanswered(error):
-                words = f"it has not answered for {self.answer_seconds:g} s, and may hang"
-                raise DatabaseError(f"{self._place}: {words}; what was kept is there once it answers") from error
+                reason = f"it has not answered for {self.answer_seconds:g} s, and may hang"
+                raise DatabaseError(f"{self._place}: {reason}; what was kept is there once it answers") from error
             raise DatabaseError(f"{self._place}: {error}") from error
 
     def _is_unanswered(self, error: Exception) -> bool:
@@ -135,18 +135,18 @@ class VerifyDatabase:
         """Makes the tables; whether they were there, and something in them."""
         mine, name = self._description(), self.tables.dialect.identifier("name")
         with self._alone():
-            found = self._found()
-            if SYSTEM not in found:
-                self._make(mine, found)
-            elif found[SYSTEM] != mine:
-                raise _of_another_system(found[SYSTEM], mine)
+            stored = self._found()
+            if SYSTEM not in stored:
+                self._make(mine, stored)
+            elif stored[SYSTEM] != mine:
+                raise _of_another_system(stored[SYSTEM], mine)
             self.cursor.execute(f"DELETE FROM progress WHERE {name} = '{WRITER}'")
             self.cursor.execute(self.tables.insert(PROGRESS), (WRITER, json.dumps(self._writer)))
             self.connection.commit()
         for statement in self.tables.dialect.session:
             self.cursor.execute(statement)
         self.connection.commit()
-        return bool({*found} - {*OF_PLACE})
+        return bool({*stored} - {*OF_PLACE})
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
@@ -163,18 +163,18 @@ class VerifyDatabase:
         if leave:
             self._rows(leave)
 
-    def _make(self, mine: dict[str, Any], found: dict[str, Any]) -> None:
+    def _make(self, mine: dict[str, Any], stored: dict[str, Any]) -> None:
         """Makes the tables, in a place that has none of their names, or anew where somebody was killed amid it."""
         d, statements = self.tables.dialect, [*self.tables.statements()]
-        begun, made = found.get(MAKING), [match.groups() for one in statements if (match := _CREATE.match(one))]
+        begun, created = stored.get(MAKING), [match.groups() for one in statements if (match := _CREATE.match(one))]
         there = self._names()
-        if begun is None and (taken := sorted(there & {name.strip(d.quote) for _, name in made})):
-            words = f"it has tables of other kinds under names of ours: {', '.join(taken)}"
-            raise DatabaseError(f"{words[:400]}; name an empty database")
+        if begun is None and (taken := sorted(there & {name.strip(d.quote) for _, name in created})):
+            reason = f"it has tables of other kinds under names of ours: {', '.join(taken)}"
+            raise DatabaseError(f"{reason[:400]}; name an empty database")
         if begun not in (None, mine):
             raise _of_another_system(begun, mine)
         if begun is not None:  # views, which come last, go first
-            for kind, name in (one for one in reversed(made) if one[1] != PROGRESS.name):
+            for kind, name in (one for one in reversed(created) if one[1] != PROGRESS.name):
                 self.cursor.execute(f"DROP {kind} IF EXISTS {name}")
         if d.name == "mariadb":
             create = next(one for one in statements if _CREATE.match(one) and one.split()[2] == PROGRESS.name)
@@ -227,8 +227,8 @@ class VerifyDatabase:
     def clear(self) -> None:
         """Removes all runs, so that the tables serve another history."""
         for table in (*self.tables.tables(), *KEPT):
-            words = ", ".join(f"'{name}'" for name in OF_PLACE)
-            where = f" WHERE {self.tables.dialect.identifier('name')} NOT IN ({words})" if table is PROGRESS else ""
+            names = ", ".join(f"'{name}'" for name in OF_PLACE)
+            where = f" WHERE {self.tables.dialect.identifier('name')} NOT IN ({names})" if table is PROGRESS else ""
             self.cursor.execute(f"DELETE FROM {table.name}{where}")
         self.connection.commit()
         self.begun = False
@@ -241,10 +241,10 @@ class VerifyDatabase:
             self.connection.close()
 
 
-def _of_another_system(found: dict[str, Any], mine: dict[str, Any]) -> DatabaseError:
-    names = [name for name in mine if found.get(name) != mine[name]]
-    words = ", ".join(f"{name} {found.get(name)!r} and not {mine[name]!r}" for name in names)
-    return DatabaseError(f"it has runs of another system: {words[:400]}; name an empty database")
+def _of_another_system(stored: dict[str, Any], mine: dict[str, Any]) -> DatabaseError:
+    names = [name for name in mine if stored.get(name) != mine[name]]
+    differences = ", ".join(f"{name} {stored.get(name)!r} and not {mine[name]!r}" for name in names)
+    return DatabaseError(f"it has runs of another system: {differences[:400]}; name an empty database")
 
 
 def _connect(kind: str, url: str, rest: str, answer_seconds: float) -> tuple[Any, type[Exception]]:
@@ -257,12 +257,12 @@ def _connect(kind: str, url: str, rest: str, answer_seconds: float) -> tuple[Any
         from leasehold.impl.store.answered import AnsweredConnection
 
         connect = psycopg.conninfo.conninfo_to_dict(url).get("connect_timeout", CONNECT_SECONDS)
-        found = AnsweredConnection.connect(url, connect_timeout=connect)
-        found.answer_seconds = answer_seconds
-        found.prepared_max = STATEMENTS
-        found.execute(f"SET lock_timeout = '{LOCK_SECONDS}s'")
-        found.commit()
-        return found, psycopg.Error
+        answered = AnsweredConnection.connect(url, connect_timeout=connect)
+        answered.answer_seconds = answer_seconds
+        answered.prepared_max = STATEMENTS
+        answered.execute(f"SET lock_timeout = '{LOCK_SECONDS}s'")
+        answered.commit()
+        return answered, psycopg.Error
     import pymysql
 
     parts = urlsplit(url)

@@ -50,7 +50,7 @@ def _steps(layout: Layout, cut: Cut, before: Cut) -> Iterator[Step]:
         yield _other_step(action.kind, machine, action.event, after)
     else:
         of = f" of {action.event}" if action.event else ""
-        words = {
+        labels = {
             "clock": f"now {after.now}",
             "passed": f"{cut.actor}: a machine goes on to another run",
             "lost": f"{cut.actor} has lost a part{of}",
@@ -58,7 +58,7 @@ def _steps(layout: Layout, cut: Cut, before: Cut) -> Iterator[Step]:
         }
         # Without a machine it is drawn through all lifelines.
         kind = action.kind if action.kind == "clock" else "other"
-        yield _other_step(kind, None, words.get(action.kind, action.kind), after)
+        yield _other_step(kind, None, labels.get(action.kind, action.kind), after)
 
 
 def _other_step(kind: str, machine: str | None, event: str, after: Snapshot) -> Step:

@@ -85,14 +85,14 @@ class ClaimsOfRuns:
         self.all_hold = self._together("and", function, self.invariants)
         self.all_steps_hold = self._together("and", step_function, self.steps)
 
-    def _compiled(self, made: Callable[[str], Callable[..., Any]], e: Any) -> Callable[..., Any]:
-        return made(source(e, self._frame))
+    def _compiled(self, build: Callable[[str], Callable[..., Any]], e: Any) -> Callable[..., Any]:
+        return build(source(e, self._frame))
 
     def _together(
-        self, op: str, made: Callable[[str], Callable[..., Any]], claims: list[WatchedClaim]
+        self, op: str, build: Callable[[str], Callable[..., Any]], claims: list[WatchedClaim]
     ) -> Callable[..., Any]:
         """Returns one function of all claims, as most hold at most cuts."""
-        return made(f" {op} ".join(["True", *(claim_words(claim.of, self._frame) for claim in claims)]))
+        return build(f" {op} ".join(["True", *(claim_words(claim.of, self._frame) for claim in claims)]))
 
     @property
     def names(self) -> frozenset[str]:
@@ -134,14 +134,14 @@ class RunEvaluator:
         replaces = action is not None and action.kind in REPLACING
         self._state = state
         self.cut = number = self.cut + 1 + replaces
-        found = [Decided(c, number) for c in claims.witnesses if c.holds(state, (), -1)]
+        decided = [Decided(c, number) for c in claims.witnesses if c.holds(state, (), -1)]
         if not claims.all_hold(state, (), -1):
-            found += (Decided(c, number) for c in claims.invariants if not _holds(c, (state, (), -1)))
+            decided += (Decided(c, number) for c in claims.invariants if not _holds(c, (state, (), -1)))
         if action is not None:
             step = state if replaces else before, state, action
             if not claims.all_steps_hold(*step):
-                found += (Decided(c, number) for c in claims.steps if not _holds(c, step))
-        return [*found, *self._see_coming(number, state)] if claims.coming else found
+                decided += (Decided(c, number) for c in claims.steps if not _holds(c, step))
+        return [*decided, *self._see_coming(number, state)] if claims.coming else decided
 
     def _see_coming(self, number: int, state: State) -> Iterator[Decided]:
         """Yields the cuts of which the time is over; what holds now waits no more, and what begins to wait does."""
@@ -164,13 +164,13 @@ class RunEvaluator:
 
     def end(self) -> list[Decided]:
         """Returns what it decides that the run ends with the last cut."""
-        found = []
+        decided = []
         for claim, waiting in self.waiting.items():
             if claim.of.kind == "leads_to":
-                found += [Decided(claim, cut) for cut, _ in waiting]
+                decided += [Decided(claim, cut) for cut, _ in waiting]
             elif not claim.holds(self._state, (), -1):
-                found.append(Decided(claim, self.cut))
-        return found
+                decided.append(Decided(claim, self.cut))
+        return decided
 
 
 def _holds(claim: WatchedClaim, arguments: tuple[Any, ...]) -> bool:

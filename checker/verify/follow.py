@@ -111,8 +111,8 @@ class SourceVerification:
         """
         while len(self._whole | self.broken) < len(self.readers):
             self.step(judge=not self.verification.whole)
-            for words in self.unreachable.values():
-                raise Unreachable(words)
+            for reason in self.unreachable.values():
+                raise Unreachable(reason)
         result = self.verification.end(self.broken)
         self._new_violations()
         return result
@@ -141,8 +141,8 @@ class SourceVerification:
         if known == self._known:
             return []
         if result.events > MOST_BLAMED:
-            words = f"there are more than {MOST_BLAMED:,} events to be judged; `leasehold conform` judges them"
-            blames = (v.blame or Blame("unknown", words) for v in result.violations)
+            reason = f"there are more than {MOST_BLAMED:,} events to be judged; `leasehold conform` judges them"
+            blames = (v.blame or Blame("unknown", reason) for v in result.violations)
         else:
             blaming = Blaming(self.verification.known, kept.chains(self.verification.cursor), result.faults)
             blames = (v.blame or self._blame(blaming, v) for v in result.violations)
@@ -169,8 +169,8 @@ class SourceVerification:
         self.unreachable.pop(actor, None)
         self._whole = self._whole | {actor} if whole else self._whole - {actor}
         if reader.cut_off:
-            words = f"its lines begin after event {reader.cut_off}, and nobody says that those before were dropped"
-            self.verification.fault(CutFault(actor, reader.cut_off + 1, "", words, UNDECIDED))
+            reason = f"its lines begin after event {reader.cut_off}, and nobody says that those before were dropped"
+            self.verification.fault(CutFault(actor, reader.cut_off + 1, "", reason, UNDECIDED))
         if page:
             self.verification.add(actor, [event for event, _ in page], [body for _, body in page])
         if reader.verifier is not None and reader.trust is not None:

@@ -210,7 +210,7 @@ class HistoryVerification:
         self.check = IncrementalCheck(self._queries.values(), dialect=tables.dialect)
         self.recorder = RunRecorder(tables, known.layout)
         self.kept = KeptEvents(tables)
-        self._rebuilder = RunSteps(known, lambda event, run, words: None)
+        self._rebuilder = RunSteps(known, lambda event, run, reason: None)
         self.result = HistoryResult(asked=len(self._queries), not_asked=queries.not_asked)
         self.result.covered = {q.of: 0 for q in self._queries.values() if q.yields == "witnesses"}
         self._closing: dict[str, _Row] = {}
@@ -273,12 +273,12 @@ class HistoryVerification:
             return violation.cuts
         mark, name = self.database.tables.dialect.mark, self._identifier("name")
         ((run,),) = self._rows(f"SELECT run FROM run WHERE {name} = {mark}", (violation.run,))
-        _, made = self._rebuilder.rebuild(violation.run, run, self.kept.cuts(self.cursor, run))
+        _, rebuilt = self._rebuilder.rebuild(violation.run, run, self.kept.cuts(self.cursor, run))
         clock = self.known.layout.clock
         if of.within is not None and clock is not None and violation.now is not None:
-            late = (at for at, cut in enumerate(made, 1) if cut.state[clock] > violation.now + of.within)
-            made = made[: next(late, len(made))]
-        return tuple(made)
+            late = (at for at, cut in enumerate(rebuilt, 1) if cut.state[clock] > violation.now + of.within)
+            rebuilt = rebuilt[: next(late, len(rebuilt))]
+        return tuple(rebuilt)
 
     def end(self, but: Iterable[str] = ()) -> HistoryResult:
         """Nothing more comes, but of these actors, of whom events are missing: what comes after those is not judged."""
@@ -334,8 +334,8 @@ class HistoryVerification:
         row = self._closing.get(event.lease)
         if row is None:
             where = f"{self._identifier('name')} = {self.database.tables.dialect.mark} AND judged"
-            for found in self._rows(f"SELECT run, machines, forgotten FROM run WHERE {where}", (event.lease,)):
-                row = self._closing[event.lease] = _Row(*found)
+            for values in self._rows(f"SELECT run, machines, forgotten FROM run WHERE {where}", (event.lease,)):
+                row = self._closing[event.lease] = _Row(*values)
         if row is not None:
             row.forgotten += 1
             if row.forgotten == row.machines:
@@ -346,14 +346,14 @@ class HistoryVerification:
     def _commit(self) -> list[Violation]:
         """Writes what is new, asks the properties of it, and makes both last."""
         self._write()
-        found = self._ask()
+        violations = self._ask()
         self.kept.write_progress(self.cursor, self.cuts.faults, self._changed_machines(), self._progress())
         self.database.connection.commit()
         self.database.count(self.result.events)
         self._forget()
         self.result.faults = self.cuts.faults
         self.result.runs = self.cuts.begun
-        return found
+        return violations
 
     def _write(self) -> None:
         self.database.begin()
@@ -369,8 +369,8 @@ class HistoryVerification:
                 self._written[run.number] = row
                 changed.append((*row, run.number))
         if changed:
-            words = ", ".join(f"{name} = {mark}" for name in ("judged", "settled", "machines", "forgotten"))
-            self.cursor.executemany(f"UPDATE run SET {words} WHERE run = {mark}", changed)
+            assignments = ", ".join(f"{name} = {mark}" for name in ("judged", "settled", "machines", "forgotten"))
+            self.cursor.executemany(f"UPDATE run SET {assignments} WHERE run = {mark}", changed)
         if self._closing:
             self.cursor.executemany(
                 f"UPDATE run SET forgotten = {mark} WHERE run = {mark}",
@@ -401,14 +401,14 @@ class HistoryVerification:
         self._written[number] = (bool(judged), bool(settled), machines, forgotten)
         if not judged:
             return RunState(name, number, [], judged=False), _sent(self.kept.steps(self.cursor, name))
-        run, made = self._rebuilder.rebuild(name, number, self.kept.cuts(self.cursor, number))
+        run, rebuilt = self._rebuilder.rebuild(name, number, self.kept.cuts(self.cursor, number))
         for event in self.kept.told(self.cursor, name):
             self._rebuilder.tell_again(run, event)
-        self.recorder.recall(number, ((cut.state, cut.replaces) for cut in made))
+        self.recorder.recall(number, ((cut.state, cut.replaces) for cut in rebuilt))
         closing = self._closing.pop(name, None)
         run.over, run.ended = bool(settled), bool(ended)
         run.forgotten = forgotten if closing is None else closing.forgotten
-        return run, _sent(cut.step for cut in made if cut.step is not None)
+        return run, _sent(cut.step for cut in rebuilt if cut.step is not None)
 
     def _changed_machines(self) -> list[tuple[str, str, str, str]]:
         keys, self.cuts.changed = sorted(self.cuts.changed), set()
@@ -483,7 +483,7 @@ class HistoryVerification:
                 new[one.query.yields].append(one)
         for one in new["witnesses"]:
             self.result.covered[one.query.of] += 1
-        found = [self._violation(one.query, one.run, one.cut) for one in new["violations"]]
+        violations = [self._violation(one.query, one.run, one.cut) for one in new["violations"]]
         before = {"violations": len(self.result.violations), "witnesses": sum(self.result.covered.values())}
         for yields, table in tables.items():
             if new[yields]:
@@ -492,14 +492,14 @@ class HistoryVerification:
                     for number, one in enumerate(new[yields], before[yields] + 1)
                 ]
                 self.cursor.executemany(self.database.tables.insert(table), rows)
-        self.result.violations += found
-        return found
+        self.result.violations += violations
+        return violations
 
     def _violation(self, query: PropertyQuery, run: int, cut: int) -> Violation:
         name = self._identifier("name")
         ((of,),) = self._rows(f"SELECT {name} FROM run WHERE run = {run:d}")
-        _, made = self._rebuilder.rebuild(of, run, self.kept.cuts(self.cursor, run, cut))
-        events = events_of(made)
+        _, rebuilt = self._rebuilder.rebuild(of, run, self.kept.cuts(self.cursor, run, cut))
+        events = events_of(rebuilt)
         clock = self.known.layout.clock
         return Violation(
             query.name,
@@ -508,11 +508,11 @@ class HistoryVerification:
             query.source,
             of,
             cut,
-            None if clock is None else made[-1].state[clock],
+            None if clock is None else rebuilt[-1].state[clock],
             tuple(dict.fromkeys(actor for actor, _ in reversed(events))),
             events,
             self.known.layout,
-            tuple(made),
+            tuple(rebuilt),
             claim=query.claim,
         )
 

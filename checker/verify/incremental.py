@@ -56,15 +56,15 @@ class IncrementalCheck:
         newest = max(last, ended)
         if newest <= self.checked:
             return []
-        found = []
+        decided = []
         for query, text in zip(self.queries, self._texts, strict=True):
             if self.dialect is None:
                 cursor.execute(query.since(self.checked))
             else:
                 cursor.execute(text, {PARAMETER: self.checked})
-            found += [DecidedCut(query, run, cut) for run, cut in cursor.fetchall()]
+            decided += [DecidedCut(query, run, cut) for run, cut in cursor.fetchall()]
         self.checked = newest
-        return found
+        return decided
 
 
 def prepared(text: str, dialect: Dialect) -> str:

@@ -185,10 +185,10 @@ class KeptEvents:
 
     def chains(self, cursor: Cursor) -> dict[str, list[AnyEvent]]:
         """All events that were written, by actor."""
-        found: dict[str, list[AnyEvent]] = {actor: [] for actor in self.followers}
+        chains: dict[str, list[AnyEvent]] = {actor: [] for actor in self.followers}
         for actor, body in self._rows(cursor, "SELECT actor, body FROM event ORDER BY actor, position"):
-            found[actor].append(read(body.encode()))
-        return found
+            chains[actor].append(read(body.encode()))
+        return chains
 
     def cuts(self, cursor: Cursor, run: int, until: int | None = None) -> list[StoredCut]:
         """The cuts of a run, to one of this number, as far as they were written."""
@@ -221,11 +221,11 @@ class KeptEvents:
 
     def known_of(self, cursor: Cursor, table: str, runs: Iterable[int]) -> set[tuple[int, str]]:
         """The run and property of what `violation` or `witness` has of some runs."""
-        numbers, found = sorted(set(runs)), set()
+        numbers, pairs = sorted(set(runs)), set()
         for at in range(0, len(numbers), CHUNK):
             among = ", ".join(map(str, numbers[at : at + CHUNK]))
-            found |= {*self._rows(cursor, f"SELECT run, property FROM {table} WHERE run IN ({among})")}
-        return found
+            pairs |= {*self._rows(cursor, f"SELECT run, property FROM {table} WHERE run IN ({among})")}
+        return pairs
 
     def _rows(self, cursor: Cursor, query: str, values: tuple[Any, ...] = ()) -> list[Any]:
         cursor.execute(query, values)

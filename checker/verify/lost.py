@@ -52,10 +52,10 @@ def lost_record(known: CutsOfSystem, run: RunState, step: MachineStep) -> LostRe
         return None
     role, number = place
     core, data = known.program.roles[role], known.system.roles[role].data
-    at, words = known.layout.at(role, number, None), list[str]()
+    at, reasons = known.layout.at(role, number, None), list[str]()
     moved = step.source != run.state[at]
     if moved:
-        words.append(f"takes {step.event} in {step.source}, and its last event has left it in {run.state[at]}")
+        reasons.append(f"takes {step.event} in {step.source}, and its last event has left it in {run.state[at]}")
     anew = moved and step.source == core.first_state(number) and step.record.epoch <= 1
     writes, cells = known.writes.get((role, step.transition), frozenset()), {at: step.source}
     for name, d in data.items():
@@ -67,12 +67,12 @@ def lost_record(known: CutsOfSystem, run: RunState, step: MachineStep) -> LostRe
                 cells[cell] = from_plain(d.type, step.record.data[name])
         if not moved and cells.get(cell, run.state[cell]) != run.state[cell]:
             has = show(d.type, cells[cell])[:60]
-            words.append(f"takes {step.event}, which does not write {name}; it is {has} now, and was left otherwise")
+            reasons.append(f"takes {step.event}, which does not write {name}; it is {has} now, and was left otherwise")
     numbers = [*_numbers(known, run, step, place)]
     if max(step.record.epoch, 1) < run.epochs[step.machine]:
         numbers.append(f"takes {step.event} with state epoch {step.record.epoch}, after {run.epochs[step.machine]}")
     changed = {cell: value for cell, value in cells.items() if value != run.state[cell]}
-    return LostRecord(changed, tuple(words), tuple(numbers)) if words or numbers else None
+    return LostRecord(changed, tuple(reasons), tuple(numbers)) if reasons or numbers else None
 
 
 def _numbers(known: CutsOfSystem, run: RunState, step: MachineStep, place: tuple[str, int]) -> Iterator[str]:
@@ -84,8 +84,8 @@ def _numbers(known: CutsOfSystem, run: RunState, step: MachineStep, place: tuple
         had = replayed.newest if sends else replayed.received
         has = (step.record.sent if sends else step.record.received).get(name, 0)
         if has < had and (sends or step.received is None or step.received.machine != name):
-            what = "sent to" if sends else "received from"
-            yield f"takes {step.event}, and the last number {what} {name} is {has}; it was {had} before"
+            side = "sent to" if sends else "received from"
+            yield f"takes {step.event}, and the last number {side} {name} is {has}; it was {had} before"
 
 
 def recovered_otherwise(run: RunState, event: RecoveredEvent) -> Iterator[str]:

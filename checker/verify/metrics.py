@@ -81,9 +81,9 @@ class VerifyMetrics:
         self._behind.set(lag.events)
         self._late.set(lag.seconds)
 
-    def _rise(self, what: tuple[str, ...], count: int, inc: Callable[[float], None]) -> None:
-        inc(count - self._told[what])
-        self._told[what] = count
+    def _rise(self, key: tuple[str, ...], count: int, inc: Callable[[float], None]) -> None:
+        inc(count - self._told[key])
+        self._told[key] = count
 
     def serve(self, host: str, port: int) -> WSGIServer:
         """Answers at a port until the server that it returns is shut down.
@@ -92,5 +92,5 @@ class VerifyMetrics:
             OSError: the port cannot be used.
         """
         server, _ = start_http_server(port, host, self.registry)
-        found: WSGIServer = server
-        return found
+        wsgi_server: WSGIServer = server
+        return wsgi_server

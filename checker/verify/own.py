@@ -38,11 +38,11 @@ def try_queries(queries: Iterable[PropertyQuery], database: VerifyDatabase, know
             columns = len(database.cursor.description or ())
         except database.errors as error:
             known_tables = ", ".join(table.name for table in database.tables.tables())
-            words = f"the database does not take it: {str(error).rstrip('.')} (tables: {known_tables})"
-            raise OwnQueryError(f"{query.of}.sql: {words}") from None
+            reason = f"the database does not take it: {str(error).rstrip('.')} (tables: {known_tables})"
+            raise OwnQueryError(f"{query.of}.sql: {reason}") from None
         if columns != 2:
-            words = f"it yields {counted(columns, 'column')}, and two are asked for: run and cut"
-            raise OwnQueryError(f"{query.of}.sql: {words}")
+            reason = f"it yields {counted(columns, 'column')}, and two are asked for: run and cut"
+            raise OwnQueryError(f"{query.of}.sql: {reason}")
     database.connection.commit()
 
 
@@ -56,8 +56,8 @@ def check_found(cursor: QueryCursor, query: PropertyQuery, run: object, cut: obj
         cursor.execute(f"SELECT 1 FROM cut WHERE run = {run:d} AND number = {cut:d}")
         if cursor.fetchall():
             return
-    words = f"it yields run {run!r} and cut {cut!r}, and there is no such cut; yield cut.run and cut.number"
-    raise OwnQueryError(f"{query.of}.sql: {words}")
+    reason = f"it yields run {run!r} and cut {cut!r}, and there is no such cut; yield cut.run and cut.number"
+    raise OwnQueryError(f"{query.of}.sql: {reason}")
 
 
 def own_queries(paths: Iterable[Path]) -> list[PropertyQuery]:
@@ -88,6 +88,6 @@ def _own_query(path: Path) -> PropertyQuery:
         begins = f"it begins with {bare[:20]!r}" if bare else "it is empty"
         raise OwnQueryError(f"{path}: {begins}; a property is a query, SELECT ... or WITH ...")
     if CHECKED not in bare:
-        words = f"write `cut.entry > {CHECKED}` in its WHERE, or it reads all of history each time"
-        raise OwnQueryError(f"{path}: it does not read {CHECKED}; {words}")
+        hint = f"write `cut.entry > {CHECKED}` in its WHERE, or it reads all of history each time"
+        raise OwnQueryError(f"{path}: it does not read {CHECKED}; {hint}")
     return PropertyQuery(path.stem, "violations", query, path.stem, " ".join(doc))

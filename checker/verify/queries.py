@@ -58,17 +58,17 @@ class PropertyQuery:
 
     def explained(self) -> str:
         """The query below its property, as a person may run it."""
-        said = [f"{self.name} ({self.source})" if self.source else self.name]
-        said += textwrap.wrap(self.doc, COMMENT)
+        comment = [f"{self.name} ({self.source})" if self.source else self.name]
+        comment += textwrap.wrap(self.doc, COMMENT)
         for line in self.claim.splitlines():
             deep = " " * (len(line) - len(line.lstrip()) + 2)
-            said += textwrap.wrap(line.strip(), COMMENT, initial_indent=deep, subsequent_indent=f"{deep}    ")
-        said.append(
+            comment += textwrap.wrap(line.strip(), COMMENT, initial_indent=deep, subsequent_indent=f"{deep}    ")
+        comment.append(
             {"violations": "Yields the cuts that violate it.", "witnesses": "Yields the cuts that show it."}[
                 self.yields
             ]
         )
-        return "\n".join([*(f"-- {line}" for line in said), f"{self.text};\n"])
+        return "\n".join([*(f"-- {line}" for line in comment), f"{self.text};\n"])
 
 
 class Queries:
@@ -85,11 +85,11 @@ class Queries:
         self.not_asked: dict[str, str] = {}
         for p in ({**self.system.properties, **end_claim(self.system)} if properties is None else properties).values():
             try:
-                found = [self._query(one) for one in each(p)]
+                queries = [self._query(one) for one in each(p)]
             except NotAsked as why:
                 self.not_asked[p.name] = str(why)
             else:
-                self.queries |= {q.name: q for q in found}
+                self.queries |= {q.name: q for q in queries}
 
     def _query(self, p: Property) -> PropertyQuery:
         values = self.system.values()
@@ -245,12 +245,12 @@ def printed(frame: SqlFrame) -> str:
 def claim_text(p: Property) -> str:
     """A property as the language writes it, in lines of bounded length."""
     parts = [("when", p.when), (p.kind, p.claim)]
-    found = []
+    text_lines = []
     for word, e in parts:
         if e is not None:
             first, *rest = lines(_said(e), COMMENT - 12)
-            found += [f"{word}: {first}"] if not rest else [f"{word}:", *(f"  {line}" for line in (first, *rest))]
-    return "\n".join(found if p.within is None else [*found, f"within: {p.within}"])
+            text_lines += [f"{word}: {first}"] if not rest else [f"{word}:", *(f"  {line}" for line in (first, *rest))]
+    return "\n".join(text_lines if p.within is None else [*text_lines, f"within: {p.within}"])
 
 
 def _said(e: x.Expression) -> Sql:

@@ -61,15 +61,15 @@ class RunSteps:
     def rebuild(self, name: str, number: int, cuts: Iterable[StoredCut]) -> tuple[RunState, list[Cut]]:
         """A run from its cuts, in their order."""
         run: RunState | None = None
-        made: list[Cut] = []
+        rebuilt: list[Cut] = []
         for row in cuts:
             if run is None:
                 run = self.first(name, number, row.now or 0)
-                made.append(run.cut(None, row.actor, row.position))
+                rebuilt.append(run.cut(None, row.actor, row.position))
                 continue
-            made.append(self._rebuilt(run, row))
+            rebuilt.append(self._rebuilt(run, row))
         assert run is not None
-        return run, made
+        return run, rebuilt
 
     def _rebuilt(self, run: RunState, row: StoredCut) -> Cut:
         match row.cause:
@@ -216,8 +216,8 @@ class RunSteps:
             if (lane := self._received_on(step)) is not None:
                 replayed = touched[lane.cell] = self._replayed(run, lane)
                 if received.number <= replayed.received:
-                    words = f"{step.machine} takes {step.event} with number {received.number}"
-                    self._fault(event, run.name, f"{words}, and has received {replayed.received} before")
+                    receipt = f"{step.machine} takes {step.event} with number {received.number}"
+                    self._fault(event, run.name, f"{receipt}, and has received {replayed.received} before")
                 replayed.receive(received.number)
         for sent in step.sends:
             to = self.known.machine(sent.to)
@@ -249,10 +249,10 @@ class RunSteps:
                 touched[lane.cell] = replayed
 
     def _replayed(self, run: RunState, lane: Lane) -> ReplayedLane:
-        found = run.lanes.get(lane.cell)
-        if found is None:
-            found = run.lanes[lane.cell] = ReplayedLane(lane.channel)
-        return found
+        replayed = run.lanes.get(lane.cell)
+        if replayed is None:
+            replayed = run.lanes[lane.cell] = ReplayedLane(lane.channel)
+        return replayed
 
     def _received_on(self, step: MachineStep) -> Lane | None:
         """The lane over which a step has received something."""

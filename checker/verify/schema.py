@@ -92,9 +92,9 @@ class Table:
         return [c.name for c in self.columns].index(column)
 
 
-def _columns(words: str) -> tuple[TableColumn, ...]:
+def _columns(text: str) -> tuple[TableColumn, ...]:
     """Columns as `NAME:KIND`, with a `?` behind the kind where one may be NULL."""
-    pairs = (word.split(":") for word in words.split())
+    pairs = (word.split(":") for word in text.split())
     return tuple(TableColumn(name, kind.rstrip("?"), kind.endswith("?")) for name, kind in pairs)  # type: ignore[arg-type]
 
 
@@ -167,8 +167,8 @@ class Tables:
         every = dict.fromkeys(f.name for m in system.messages.values() for f in m.fields)
         self._message_fields = {name: mine.take(name) for name in every}
 
-    def name(self, what: Literal["role", "channel", "message", "type"], name: str) -> str:
-        return self.dialect.identifier(self._names[what, name])
+    def name(self, kind: Literal["role", "channel", "message", "type"], name: str) -> str:
+        return self.dialect.identifier(self._names[kind, name])
 
     # What expressions ask for
 
@@ -221,7 +221,7 @@ class Tables:
 
     @cached_property
     def machine_tables(self) -> dict[str, Table]:
-        found = {}
+        tables = {}
         for role in self.system.holders.values():
             fixed = _columns(_MACHINE) if role.states else _columns(_MACHINE)[:LASTING]
             data = [
@@ -229,8 +229,8 @@ class Tables:
                 for d in role.data.values()
             ]
             name = self.machines(role.name)
-            found[role.name] = Table(name, (*fixed, *data), ("run", "instance", "until"), (("run", "until"),))
-        return found
+            tables[role.name] = Table(name, (*fixed, *data), ("run", "instance", "until"), (("run", "until"),))
+        return tables
 
     @cached_property
     def channel_tables(self) -> dict[str, Table]:
@@ -287,8 +287,8 @@ class Tables:
         return f"CREATE VIEW {view} AS SELECT\n{columns}\nFROM {channel} WHERE kind = '{message}'"
 
 
-def _named(words: str) -> tuple[str, ...]:
-    return tuple(column.name for column in _columns(words))
+def _named(text: str) -> tuple[str, ...]:
+    return tuple(column.name for column in _columns(text))
 
 
 def _quoted(word: str) -> str:
@@ -302,11 +302,11 @@ class _Names:
         self.used = set(used)
 
     def take(self, wanted: str) -> str:
-        found = wanted[:LONGEST_NAME]
-        while found in self.used or found.startswith("sqlite_"):
-            found = f"{found}_" if not found.startswith("sqlite_") else f"the_{found}"
-        self.used.add(found)
-        return found
+        name = wanted[:LONGEST_NAME]
+        while name in self.used or name.startswith("sqlite_"):
+            name = f"{name}_" if not name.startswith("sqlite_") else f"the_{name}"
+        self.used.add(name)
+        return name
 
 
 # Values

@@ -76,8 +76,8 @@ class ChainReader:
             self._lines = None
             if isinstance(error, Unreachable):
                 raise
-            words = f"the source does not go on behind event {self.kept.position}, the last that is kept: {error}"
-            raise ChainError(Tampering.GAP, self.kept.position + 1, words) from None
+            reason = f"the source does not go on behind event {self.kept.position}, the last that is kept: {error}"
+            raise ChainError(Tampering.GAP, self.kept.position + 1, reason) from None
         except Exception:
             self._lines = None
             raise
@@ -116,16 +116,16 @@ class ChainReader:
         self._lines = EventLines(self.source.lines(kept.position))
         header = self._lines.header
         if header.actor != self.actor:
-            words = f"{self.words} has events of {header.actor[:80]} now, and had those of {self.actor}"
-            raise ChainError(Tampering.FORGED, kept.position + 1, words)
+            reason = f"{self.words} has events of {header.actor[:80]} now, and had those of {self.actor}"
+            raise ChainError(Tampering.FORGED, kept.position + 1, reason)
         if not kept.position and self.within is None:
             self.cut_off = header.after
         if self.verifier is None or (self.verifier.last or self.verifier.after) != header.after:
             if kept.position and header.after > kept.position:
-                words = (
+                reason = (
                     f"the lines begin after event {header.after}, and event {kept.position} is the last that is kept"
                 )
-                raise ChainError(Tampering.GAP, kept.position + 1, words)
+                raise ChainError(Tampering.GAP, kept.position + 1, reason)
             before = kept.digest if kept.position and header.after == kept.position else None
             self.verifier = ChainVerifier(self.trust, self.actor, header.after, before)
         self._bodies = iter(self._lines)
@@ -146,6 +146,6 @@ class ChainReader:
         whole = self.within is None or position < self.within.stop
         self.reached = moment if self.live and whole and position >= moment.last else None
 
-    def _other_chain(self, words: str = "") -> ChainError:
-        found = words or f"its event {self.kept.position} is not the one that is kept"
-        return ChainError(Tampering.ALTERED, self.kept.position, f"the source has another chain: {found}")
+    def _other_chain(self, reason: str = "") -> ChainError:
+        difference = reason or f"its event {self.kept.position} is not the one that is kept"
+        return ChainError(Tampering.ALTERED, self.kept.position, f"the source has another chain: {difference}")

@@ -99,8 +99,8 @@ class Budget:
     def weaker(self) -> Iterator[Budget]:
         """Every budget with fewer faults (but some), the weakest first: by how many, then in the order of kinds."""
         values = product(*(_fewer(fault, self) for fault in budgeted().values()))
-        found = [Budget(**dict(zip(budgeted(), chosen, strict=True))) for chosen in values]
-        yield from sorted((b for b in found if b not in (self, Budget())), key=Budget._weight)
+        budgets = [Budget(**dict(zip(budgeted(), chosen, strict=True))) for chosen in values]
+        yield from sorted((b for b in budgets if b not in (self, Budget())), key=Budget._weight)
 
     def parts(self) -> Iterator[Budget]:
         """Ever larger parts of this budget, one more fault at a time, and at last the whole of it."""

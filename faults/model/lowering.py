@@ -176,12 +176,14 @@ def byzantine(relation: Relation, role: str) -> Relation:
     roles = {machine.role for machine in traitor.machines}
     for tr in (tr for name in roles for tr in relation.system.roles[name].transitions()):
         for update in (u for u in tr.updates if u.shared):
-            words = f"a Byzantine {role} could write anything to `{update.target}`, and only its messages are explored"
-            raise BudgetError(f"{words} ({update.place})")
+            reason = f"a Byzantine {role} could write anything to `{update.target}`, and only its messages are explored"
+            raise BudgetError(f"{reason} ({update.place})")
     signed = [m for m in relation.system.messages.values() if m.sender in roles]
     for message, field in ((m, f) for m in signed for f in m.fields if not finite(f.type, f.explore is not None)):
-        words = f"{message.name} of a Byzantine {role} has any `{field.name}`, and of type {field.type} there is no end"
-        raise BudgetError(f"{words}; give the field the range to try: `explore: [low, high]` ({field.place})")
+        reason = (
+            f"{message.name} of a Byzantine {role} has any `{field.name}`, and of type {field.type} there is no end"
+        )
+        raise BudgetError(f"{reason}; give the field the range to try: `explore: [low, high]` ({field.place})")
     carried = (m.carries for m in signed)
     known = Variable("known", tuple(dict.fromkeys(c for c in carried if c is not None)), frozenset())
     crashes = (replace(c, actors=tuple(a for a in c.actors if a is not traitor)) for c in relation.crashes)

@@ -82,13 +82,13 @@ def work_done(pieces: tuple[tuple[str, bool], ...]) -> tuple[str, ...]:
 
 def crash_points(system: System) -> tuple[CrashPoint, ...]:
     """Every point at which an actor of the system may stop, in the order of roles and states."""
-    found: dict[str, CrashPoint] = {}
+    points: dict[str, CrashPoint] = {}
     for role in system.roles.values():
         for state in role.states.values():
             for name, effect, done in _points(system, role, state):
-                effects = (*found[name].effects, effect) if name in found else (effect,)
-                found[name] = CrashPoint(name, tuple(dict.fromkeys(effects)), role.name, state.name, done)
-    return tuple(found.values())
+                effects = (*points[name].effects, effect) if name in points else (effect,)
+                points[name] = CrashPoint(name, tuple(dict.fromkeys(effects)), role.name, state.name, done)
+    return tuple(points.values())
 
 
 def _points(system: System, role: Role, state: State) -> Iterator[tuple[str, str, tuple[str, ...]]]:

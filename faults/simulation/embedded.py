@@ -38,9 +38,9 @@ class Embedded(Generic[C]):
         """Asks for something, and waits until nothing is left to do."""
 
         async def work() -> T:
-            found = await ask()
+            answer = await ask()
             await self.cluster.settle()
-            return found
+            return answer
 
         return self._run(work())
 
@@ -125,16 +125,16 @@ class EmbeddedSystem(Embedded[SystemCluster]):
 
     def state(self, machine: str, run: str | None = None) -> str | None:
         """The state of a machine; None where its actor has none, or is down."""
-        held = self.cluster.held(run or self._last, machine)
-        return None if held is None or not self._runs_now(machine) else held.state
+        instance = self.cluster.held(run or self._last, machine)
+        return None if instance is None or not self._runs_now(machine) else instance.state
 
     def data(self, machine: str, run: str | None = None) -> dict[str, Any]:
         """The fields of a machine."""
-        held = self.cluster.held(run or self._last, machine)
-        if held is None or not self._runs_now(machine):
+        instance = self.cluster.held(run or self._last, machine)
+        if instance is None or not self._runs_now(machine):
             raise LookupError(f"no {machine} of {run or self._last} is there")
-        kinds = {field.name: field.type for field in held.core.fields}
-        return {name: to_plain(kinds[name], value) for name, value in held.core.view(held.record).items()}
+        kinds = {field.name: field.type for field in instance.core.fields}
+        return {name: to_plain(kinds[name], value) for name, value in instance.core.view(instance.record).items()}
 
     def _runs_now(self, machine: str) -> bool:
         return self.cluster.host(machine).running

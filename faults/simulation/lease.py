@@ -120,8 +120,8 @@ class Cluster(LeaseActors[Actor], SystemCluster):
 
     def state(self, lease: str) -> tuple[str | None, ...]:
         """The control state of the lease's machine at each actor; None where it has none."""
-        found = (self.actors[n].table.instances.get(RecordKey(lease, role)) for n, role in ROLES.items())
-        return tuple(None if held is None else held.state for held in found)
+        instances = (self.actors[n].table.instances.get(RecordKey(lease, role)) for n, role in ROLES.items())
+        return tuple(None if instance is None else instance.state for instance in instances)
 
     def wish(self, lease: str) -> LeaseDemand | None:
         """The demand for a lease, as its policy keeps it."""
@@ -164,7 +164,11 @@ class EmbeddedCluster(Embedded[Cluster]):
 
     def unit_state(self, unit: str) -> str:
         """The state of a unit's machine."""
-        return self.cluster.site.program.roles["unit"].states[0] if (held := self._held(unit)) is None else held.state
+        return (
+            self.cluster.site.program.roles["unit"].states[0]
+            if (instance := self._held(unit)) is None
+            else instance.state
+        )
 
     def _held(self, unit: str) -> MachineInstance | None:
         return self.cluster.site.table.instances.get(self._unit(unit))

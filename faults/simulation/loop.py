@@ -66,10 +66,10 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             self._running = before is self
             events._set_running_loop(before)
 
-    def call(self, what: Callable[[], T]) -> T:
+    def call(self, function: Callable[[], T]) -> T:
         """Calls something as if a callback did, and runs what has become ready by that."""
         with self.inside():
-            answer = what()
+            answer = function()
         self.quiesce()
         return answer
 

@@ -43,8 +43,8 @@ class ActorPartition:
 
 def every_partition(actors: Sequence[str]) -> list[ActorPartition]:
     """The partitions of each pair of actors: both ways, and either way."""
-    found = [ActorPartition(one, other) for one, other in combinations(actors, 2)]
-    return found + [ActorPartition(one, other, both=False) for one, other in permutations(actors, 2)]
+    partitions = [ActorPartition(one, other) for one, other in combinations(actors, 2)]
+    return partitions + [ActorPartition(one, other, both=False) for one, other in permutations(actors, 2)]
 
 
 def drawn_partition(chance: random.Random, actors: Sequence[str], term: int) -> tuple[ActorPartition, int]:

@@ -76,7 +76,7 @@ class ControlledActor(Actor):
         """Does what was held back, and holds back nothing any more."""
         self.controlled = False
         held_back, self._held_back = self._held_back, []
-        waiting = [Recheck(held.key) for held in self.table.instances.values() if held.core.answers]
+        waiting = [Recheck(instance.key) for instance in self.table.instances.values() if instance.core.answers]
         for request in (*held_back, *waiting):
             super().put_quietly(request)
 
@@ -196,15 +196,15 @@ class Simulation(LocalSystem[ControlledActor]):
 
     def where(self, lease: str) -> str:
         """The control states of the machines that are no subsidiaries, as `active/-`; - where there is no machine."""
-        held = (self.held(lease, machine) for machine in self.program.players)
-        return "/".join("-" if one is None else one.state for one in held)
+        instances = (self.held(lease, machine) for machine in self.program.players)
+        return "/".join("-" if one is None else one.state for one in instances)
 
     def concerns(self, notice: Notice, lease: str) -> bool:
         """Returns whether a notice is about a machine of a lease, or about a unit that serves it."""
         if not notice.machine or not self.program.roles[notice.machine.partition("[")[0]].of_actor:
             return notice.lease == lease
-        held = self.held(lease, notice.machine)
-        return held is not None and held.serves == lease
+        instance = self.held(lease, notice.machine)
+        return instance is not None and instance.serves == lease
 
     def deliver(self, packet: Packet, answered: bool = True) -> None:
         """A packet is delivered now, and its receiver does what follows."""

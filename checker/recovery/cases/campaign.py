@@ -133,22 +133,22 @@ def campaign(
     begun = time.perf_counter()
     explored, scripts, known = scripts_of(system, progress, pairs or SECOND in (only or ""))
     exploring = time.perf_counter() - begun
-    found = CaseCampaign(system=system, explored=explored, scripts=len(scripts), exploring=exploring)
+    result = CaseCampaign(system=system, explored=explored, scripts=len(scripts), exploring=exploring)
     work = list(_work(scripts, pairs, only))
     total = 0 if pairs else sum(len(cases) for _, cases, _ in work)
     size = 2 if pairs else CHUNK
     chunks = [work[n : n + size] for n in range(0, len(work), size)]
     here = jobs == 1 or len(chunks) == 1
-    with found.timed():
-        found.collect(in_processes(_run, chunks, 0 if here else jobs, begin, (system, *known)), watch, total, stop_at)
-        found.drawn = _drawn(system, [case for _, cases, _ in work for case in cases], found, known)
-    found.seconds += exploring
-    return found
+    with result.timed():
+        result.collect(in_processes(_run, chunks, 0 if here else jobs, begin, (system, *known)), watch, total, stop_at)
+        result.drawn = _drawn(system, [case for _, cases, _ in work for case in cases], result, known)
+    result.seconds += exploring
+    return result
 
 
-def _drawn(system: System, cases: Sequence[RecoveryCase], found: CaseCampaign, known: Known) -> dict[str, Path]:
+def _drawn(system: System, cases: Sequence[RecoveryCase], result: CaseCampaign, known: Known) -> dict[str, Path]:
     """The paths of the first failures, and of a case that is alone."""
-    names = {outcome.name for outcome in found.failures[:TRACED]}
+    names = {outcome.name for outcome in result.failures[:TRACED]}
     wanted = list(cases) if len(cases) == 1 else [case for case in cases if case.name in names]
     if not wanted:
         return {}
@@ -211,12 +211,12 @@ def begin(system: System, *known: Any) -> None:
 
 
 def _run(work: Sequence[Work]) -> list[tuple[RecoveryCase, CaseOutcome]]:
-    found = []
+    outcomes = []
     for script, cases, pairs in work:
         more = [RecoveryCase(script, second=point) for point in runner.second_points(script)] if pairs else []
         for case in (*cases, *more):
             outcome = runner.play(script, case.lost, case.second)
             outcome.name = case.name
-            found.append((case, outcome))
+            outcomes.append((case, outcome))
     runner.close()
-    return found
+    return outcomes

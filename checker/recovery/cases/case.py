@@ -63,8 +63,8 @@ class CaseRun(SimulatedRun[S]):
             self.say("drive", str(error))
         except (Livelock, TimeoutError) as error:
             self.say("actor", f"it does not come to rest: {error}")
-        for words in self.committed.lost[:MOST_LOST]:  # properties may be broken for no other reason
-            self.say("record", words)
+        for reason in self.committed.lost[:MOST_LOST]:  # properties may be broken for no other reason
+            self.say("record", reason)
         self.judge()
         self.report_steps()
         self.report_errors()

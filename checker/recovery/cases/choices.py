@@ -44,8 +44,8 @@ class Choices:
             if not self.world.running(state, machine):
                 continue
             name = self.replayer.machine((machine.role.name, machine.instance))
-            held = self.sim.held(self.replayer.lease, name)
-            if held is None and (machine.role.parent is not None or not self.replayer.may_begin(name)):
+            instance = self.sim.held(self.replayer.lease, name)
+            if instance is None and (machine.role.parent is not None or not self.replayer.may_begin(name)):
                 continue  # nothing has driven it yet, or it has not heard of the run
             for offer in machine.offers[state[machine.cell]]:
                 if not self._from_outside(offer.offer) or (surely and offer.offer.fair is Fair.NO):
@@ -53,7 +53,9 @@ class Choices:
                 for e in offer.values(state):
                     if not offer.allowed(state, e, -1) or choose(offer.moves, state, e, -1) is None:
                         continue
-                    if held is None or has_room(self.sim.program, held, local(offer.offer.event, e), self.sim.time.now):
+                    if instance is None or has_room(
+                        self.sim.program, instance, local(offer.offer.event, e), self.sim.time.now
+                    ):
                         yield partial(self.replayer.consume, name, offer.offer.event, e)
         if self.world.time_may_pass(state):
             yield self._tick
@@ -68,8 +70,8 @@ class Choices:
         """The packets that may arrive: of each machine's to each other the first, if its receiver runs."""
         seen: set[tuple[str, str, str]] = set()
         for packet in sorted(self.sim.network.in_transit, key=lambda packet: packet.number):
-            said = packet.envelope
-            lane = said["lease"], said["sending_machine"], said["receiving_machine"]
+            envelope = packet.envelope
+            lane = envelope["lease"], envelope["sending_machine"], envelope["receiving_machine"]
             receiver = self.sim.actors.get(packet.target.removeprefix(SCHEME))
             cut = (packet.source, packet.target) in self.sim.network.cut
             if lane in seen or cut or receiver is None or not receiver.running:

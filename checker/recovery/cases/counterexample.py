@@ -57,11 +57,11 @@ class Counterexample(Script):
 def counterexamples(system: System, holding: frozenset[str], budgets: Sequence[Budget] = TRIED) -> Iterator[Script]:
     """Yields a counterexample to each property that holds without faults, under each of the budgets that break it."""
     for budget in budgets:
-        found = explore(system, Limits(states=MOST_STATES), budget=budget)
-        if not found.complete:
+        exploration = explore(system, Limits(states=MOST_STATES), budget=budget)
+        if not exploration.complete:
             continue
         properties = RunProperties(system, budget)
-        for result in found.properties:
+        for result in exploration.properties:
             known = properties.of_records({*properties.claims.names, DEADLOCK} - properties.claims.within)
             if result.verdict == "violated" and result.path is not None and result.name in holding & known:
                 run = PathCase.of(system, result.name, result.path, budget).follow(properties)
@@ -185,10 +185,10 @@ class CounterexampleRun(WalkRun):
         if step.kind in ("lose", "retry"):
             self.monitor.passed(step.kind)
         self._watched += 1
-        found, wanted = self.monitor.properties.projection(self.monitor.state), self.script.records[self._watched]
-        if found != wanted:
+        actual, wanted = self.monitor.properties.projection(self.monitor.state), self.script.records[self._watched]
+        if actual != wanted:
             self.replayer.excuse(step)
-            differ = self.monitor.difference(found, wanted)
+            differ = self.monitor.difference(actual, wanted)
             self.say("counterexample", f"after step {self._watched} the records are not those of the model: {differ}")
         self._pass_loop()
 
@@ -204,9 +204,9 @@ class CounterexampleRun(WalkRun):
         before = self.monitor.properties.projection(self.monitor.state)
         if self._retransmitted() or (surely := [*self.choices.events(surely=True)]):
             now = self.monitor.properties.projection(self.monitor.state)
-            words = "the records have changed" if now != before else f"{len(surely)} events have to come"
-            words = f"in the model nothing has to happen any more, and here {words}: {self.where(self.lease)}"
-            self.say("counterexample", words)
+            reason = "the records have changed" if now != before else f"{len(surely)} events have to come"
+            reason = f"in the model nothing has to happen any more, and here {reason}: {self.where(self.lease)}"
+            self.say("counterexample", reason)
             return
         properties = self.monitor.properties
         stuck = next(self.choices.events(), None) is None
@@ -236,8 +236,8 @@ class CounterexampleRun(WalkRun):
         if self._unheard and self.replayer.excuses and seen < self.script.expected:
             self.outcome.skipped = self._unheard
             return
-        words = (
+        parts = (
             f"{kind} {', '.join(sorted(names)) or 'nothing'}"
             for kind, names in (("the model breaks", self.script.expected), ("the run", seen))
         )
-        self.say("counterexample", ", ".join(words))
+        self.say("counterexample", ", ".join(parts))

@@ -175,8 +175,8 @@ class StepTeller:
         """An event as a case has it, without its time."""
         if isinstance(event, StepEvent):
             return {"lease": event.step.lease, **self._step(event.actor, event.step)}
-        words = {"lease": event.lease, "machine": event.machine, "event": event.event, "cause": event.cause}
-        return _said({**words, "fields": event.fields, "refused": event.reason})
+        row = {"lease": event.lease, "machine": event.machine, "event": event.event, "cause": event.cause}
+        return _said({**row, "fields": event.fields, "refused": event.reason})
 
     def heard(self, event: RefusedEvent) -> bool:
         """Returns whether it was refused as the machine heard it, and not before: then its event has no fields."""
@@ -216,9 +216,9 @@ class StepTeller:
         )
 
 
-def _said(words: dict[str, Any]) -> dict[str, Any]:
+def _said(values: dict[str, Any]) -> dict[str, Any]:
     """Returns what is not empty; what a step sets may be so."""
-    return {name: value for name, value in words.items() if value not in (None, "", [], {}, ())}
+    return {name: value for name, value in values.items() if value not in (None, "", [], {}, ())}
 
 
 def _plain(value: Any) -> dict[str, Any]:
@@ -227,7 +227,7 @@ def _plain(value: Any) -> dict[str, Any]:
 
 def log_case(
     system: System,
-    words: str,
+    name: str,
     settings: Mapping[str, Any],
     chains: Mapping[str, Sequence[AnyEvent]],
     begin: Frontier | None = None,
@@ -271,10 +271,10 @@ def log_case(
             continue
         _check(event, program, teller)
         clocks.setdefault(event.actor, event.now)
-        told = _told(event, teller, leases)
-        _check_shared(event, shared, told is not None)
-        if told is not None:
-            steps.append({"at": f"{event.actor}:{event.position}", "now": event.now, **told})
+        entry = _told(event, teller, leases)
+        _check_shared(event, shared, entry is not None)
+        if entry is not None:
+            steps.append({"at": f"{event.actor}:{event.position}", "now": event.now, **entry})
             players |= {(step.machine, event.actor) for step in event.steps()}
     received = (
         (s["lease"], s["received"]["machine"], s["machine"], s["received"]["number"]) for s in steps if "received" in s
@@ -282,14 +282,14 @@ def log_case(
     heard = {(key.lease, key.machine): of.record.received for key, of in known.machines.items()}
     waiting = (
         (lease, machine, to, number)
-        for (lease, machine, to, number), said in sent.items()
-        if program.messages[said.message].ordered
+        for (lease, machine, to, number), message in sent.items()
+        if program.messages[message.message].ordered
         and (not leases or lease in leases)
         and number > heard.get((lease, to), {}).get(machine, 0)
     )
     in_transit = [sent[key] for key in dict.fromkeys((*received, *waiting)) if key in sent]
     return LogCase(
-        system=words,
+        system=name,
         settings=dict(settings),
         players=_players(program, players),
         clocks=clocks,
@@ -324,9 +324,9 @@ def _told(event: AnyEvent, teller: StepTeller, leases: Sequence[str]) -> dict[st
     """An event as a case has it; None: it is not about what the case is about."""
     match event:
         case StepEvent(step=step):
-            told = teller.event(event)
+            entry = teller.event(event)
             key = MachineOf(event.actor, step.lease, step.machine)
-            return told if _concerns(key, step.serves, leases) else None
+            return entry if _concerns(key, step.serves, leases) else None
         case RefusedEvent():
             key = MachineOf(event.actor, event.lease, event.machine)
             return teller.event(event) if _concerns(key, "", leases) and teller.heard(event) else None
@@ -364,7 +364,7 @@ def _check(event: AnyEvent, program: Program, teller: StepTeller) -> None:
             )
 
 
-def _check_shared(event: AnyEvent, shared: dict[MachineOf, str], told: bool) -> None:
+def _check_shared(event: AnyEvent, shared: dict[MachineOf, str], played: bool) -> None:
     """Checks whether a machine of an actor is as the leases that are played have left it.
 
     Raises:
@@ -372,7 +372,7 @@ def _check_shared(event: AnyEvent, shared: dict[MachineOf, str], told: bool) -> 
     """
     for step in event.steps():
         key = MachineOf(event.actor, step.lease, step.machine)
-        if key.lease == BELOW and not told:
+        if key.lease == BELOW and not played:
             shared[key] = step.serves
         elif key in shared:
             raise UnplayableLog(
@@ -386,14 +386,14 @@ def _start(key: MachineOf, of: KnownMachine) -> Start:
     return Start(**key._asdict(), serves=of.serves, peers=of.peers, since_tick=of.since, record=record)
 
 
-def _players(program: Program, found: Iterable[tuple[str, str]]) -> dict[str, str]:
+def _players(program: Program, pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Returns, by machine, the actor that plays it: that of the log, in place of the one that the system declares.
 
     Raises:
         UnplayableLog: several do.
     """
     hosts, names = program.hosts, dict[str, set[str]]()
-    for machine, actor in found:
+    for machine, actor in pairs:
         if machine in hosts:
             names.setdefault(hosts[machine], set()).add(actor)
     for host, actors in names.items():
@@ -538,22 +538,22 @@ class LogPlayer(Player):
 
     def _sessions(self, key: MachineOf) -> dict[str, list[list[Any]]]:
         """Returns, by neighbour, a machine's `fifo` messages that nobody has received, as its actor keeps them."""
-        found: dict[str, list[list[Any]]] = {}
+        sessions: dict[str, list[list[Any]]] = {}
         for one in sorted(self.case.in_transit, key=lambda one: one.number):
             if MachineOf(one.actor, one.lease, one.machine) == key and self.program.messages[one.message].ordered:
                 at = self.position(one.machine, one.to)
-                found.setdefault(str(at), []).append([one.number, one.message, one.fields])
-        return found
+                sessions.setdefault(str(at), []).append([one.number, one.message, one.fields])
+        return sessions
 
     def _send(self) -> None:
         """Sends the messages that were in transit and that no state says any more, from the actors that sent them."""
         for one in self.case.in_transit:
-            held, at = self.sim.held(one.lease, one.machine), self.position(one.machine, one.to)
-            if self.program.messages[one.message].ordered or held is None or at is None:
+            instance, at = self.sim.held(one.lease, one.machine), self.position(one.machine, one.to)
+            if self.program.messages[one.message].ordered or instance is None or at is None:
                 continue
             if self._packet_of(one.lease, one.machine, one.to, one.number):
                 continue
-            if held.record[held.core.sent_at][at] != one.number:
+            if instance.record[instance.core.sent_at][at] != one.number:
                 raise UnplayableLog(
                     f"{one.message} ({one.number}) of {one.machine} in {one.lease} was on its way where "
                     "this begins, and a later message too; begin earlier (--from)"
@@ -561,7 +561,7 @@ class LogPlayer(Player):
             fields = named_fields(self.program.messages[one.message].fields, one.fields)
             piece = SendWork("", one.message, at, partial(_as_it_was, fields))
             effects = self.sim.actors[one.actor].effects
-            self.sim.loop.call(partial(effects.start, [SendMessage(held.key, piece, one.number, fields)]))
+            self.sim.loop.call(partial(effects.start, [SendMessage(instance.key, piece, one.number, fields)]))
 
     # Steps
 
@@ -588,11 +588,11 @@ class LogPlayer(Player):
             if self._done[actor] or not self.acknowledged():
                 break
         if self._done[actor]:
-            found = self._done[actor].popleft()
+            actual = self._done[actor].popleft()
             played.difference = {
-                name: (step.get(name), found.get(name))
-                for name in dict.fromkeys([*step, *found])
-                if name not in TOLD and step.get(name) != found.get(name)
+                name: (step.get(name), actual.get(name))
+                for name in dict.fromkeys([*step, *actual])
+                if name not in TOLD and step.get(name) != actual.get(name)
             }
         elif not played.why:
             played.why = "no record of the actor has changed"
@@ -629,9 +629,9 @@ class LogPlayer(Player):
 
         The next one comes then, and there is room.
         """
-        said = packet.envelope
-        name, lease, sender = said["receiving_machine"], said["lease"], said["sending_machine"]
-        if not self.is_ordered(packet) or (lease, sender, name, said["number"]) in self._received:
+        envelope = packet.envelope
+        name, lease, sender = envelope["receiving_machine"], envelope["lease"], envelope["sending_machine"]
+        if not self.is_ordered(packet) or (lease, sender, name, envelope["number"]) in self._received:
             return False
         player = self.sim.players[name]
         if player not in self.sim.actors or self.sim.held(lease, name) or self.position(name, sender) is None:
@@ -645,36 +645,41 @@ class LogPlayer(Player):
         Of several copies it is one of the oldest incarnation that the receiver does not refuse: so it has heard of no
         newer one than it had where the log was written.
         """
-        found = []
+        packets = []
         for packet in (*self.sim.network.in_transit, *reversed(self.sim.network.sent)):
-            said = packet.envelope
-            if (said["lease"], said["sending_machine"], said["receiving_machine"], said["number"]) == wanted:
-                found.append(packet)
-        taken = [packet for packet in found if not self.is_of_before(packet)]
-        return min(taken or found, key=lambda packet: packet.incarnation, default=None)
+            envelope = packet.envelope
+            if (
+                envelope["lease"],
+                envelope["sending_machine"],
+                envelope["receiving_machine"],
+                envelope["number"],
+            ) == wanted:
+                packets.append(packet)
+        taken = [packet for packet in packets if not self.is_of_before(packet)]
+        return min(taken or packets, key=lambda packet: packet.incarnation, default=None)
 
     def _consume(self, name: str, step: Mapping[str, Any]) -> None:
         """Gives a machine what it consumed; the first event of a machine that is not there begins it."""
         actor, event, lease, machine = self.sim.actors[name], step["event"], step["lease"], step["machine"]
         key, fields, cause = RecordKey(lease, machine), step.get("fields", {}), step.get("cause")
-        core, held = self.program.machines[machine][0], actor.table.instances.get(key)
-        if held is not None and cause == "parent" and event != "tick":
+        core, instance = self.program.machines[machine][0], actor.table.instances.get(key)
+        if instance is not None and cause == "parent" and event != "tick":
             self._drive_again(actor, step)
             return
         request: Callable[[], Any] = partial(actor.tell, lease, machine, event, fields)
-        epoch = -1 if held is None else self.began(held, event)
-        if cause == "policy" and (held is not None or "refused" in step):
+        epoch = -1 if instance is None else self.began(instance, event)
+        if cause == "policy" and (instance is not None or "refused" in step):
             request = partial(actor.put, Decide(Decision(lease, machine, event, fields, epoch)))
-        elif held is None and lease != BELOW:
+        elif instance is None and lease != BELOW:
             if core.subsidiary or event == "tick":
                 raise ReplayDiverged(f"there is no {machine} of {lease} to take {event}")
             request = partial(actor.begin, lease, machine, event, fields, self.sim.players)
-        elif held is not None and event == "tick":
+        elif instance is not None and event == "tick":
             request = partial(actor.put, Consume(key, TICK))
-        elif held is not None and cause == "handler":
+        elif instance is not None and cause == "handler":
             done = Done("refused" not in step)
             request = partial(actor.put, Complete(key, event, epoch, done, self._values(core, event, fields)))
-        elif held is not None and cause != "client":
+        elif instance is not None and cause != "client":
             request = partial(actor.put, Consume(key, local(event, self._values(core, event, fields), epoch)))
         if (error := self.put(request)) is not None and "refused" not in step:
             raise ReplayDiverged(f"{name} does not take it: {error}")
@@ -692,8 +697,10 @@ class LogPlayer(Player):
     def _drive_again(self, actor: ControlledActor, step: Mapping[str, Any]) -> None:
         """Has the machines recover that drive one, as an operator may."""
         lease = step.get("serves") or step["lease"]
-        for key, held in tuple(actor.table.instances.items()):
-            if key.lease == lease and any(below.role == step["machine"].partition("[")[0] for below in held.core.below):
+        for key, instance in tuple(actor.table.instances.items()):
+            if key.lease == lease and any(
+                below.role == step["machine"].partition("[")[0] for below in instance.core.below
+            ):
                 self.sim.loop.call(partial(actor.recover, *key))
 
 

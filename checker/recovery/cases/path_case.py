@@ -45,8 +45,8 @@ class NoSuchStep(LookupError):
         number: of the step, from 1 on; 0: the first state.
     """
 
-    def __init__(self, number: int, words: str) -> None:
-        super().__init__(f"step {number}: {words}" if number else words)
+    def __init__(self, number: int, reason: str) -> None:
+        super().__init__(f"step {number}: {reason}" if number else reason)
         self.number = number
 
 
@@ -125,12 +125,12 @@ class PathCase(Struct, tag="counterexample", tag_field="case", frozen=True, kw_o
         first = next((state for state in firsts if initial <= _flat(paths.snapshot(state)).items()), None)
         if first is None:
             raise NoSuchStep(0, "the system has no first state like that of the path")
-        found, furthest = followed(first, len(self.steps), lambda n, state: _alike(paths, state, self.steps[n]))
+        steps, furthest = followed(first, len(self.steps), lambda n, state: _alike(paths, state, self.steps[n]))
         if furthest < len(self.steps):
             wanted = self.steps[furthest]
-            words = " ".join(filter(None, (wanted.get("machine"), wanted["kind"], wanted.get("event"))))
-            raise NoSuchStep(furthest + 1, f"the system has no such step any more: {words}")
-        return ModelRun(properties, first, found, self.loop)
+            label = " ".join(filter(None, (wanted.get("machine"), wanted["kind"], wanted.get("event"))))
+            raise NoSuchStep(furthest + 1, f"the system has no such step any more: {label}")
+        return ModelRun(properties, first, steps, self.loop)
 
     def brief(self, system: System) -> PathCase:
         """The same case, of which the first state and each step tell only what they need.
@@ -144,12 +144,12 @@ class PathCase(Struct, tag="counterexample", tag_field="case", frozen=True, kw_o
         initial = {name: value for name, value in _flat(path.initial).items() if known.get(name) != value}
         steps = []
         for (before, step), (_, after) in zip(path.moves(), run.steps, strict=True):
-            words = _words(step, before)
-            channels = words.pop("channels", None)
-            words = {name: value for name, value in words.items() if value not in (None, {}, [], "")}
-            if len({other for _, other in _alike(paths, state, words)}) > 1:  # messages tell them apart
-                words["channels"] = channels
-            steps.append(words)
+            facts = _words(step, before)
+            channels = facts.pop("channels", None)
+            facts = {name: value for name, value in facts.items() if value not in (None, {}, [], "")}
+            if len({other for _, other in _alike(paths, state, facts)}) > 1:  # messages tell them apart
+                facts["channels"] = channels
+            steps.append(facts)
             state = after
         return replace(self, initial=initial, steps=steps)
 
@@ -177,12 +177,12 @@ def followed(
             return [], n
         layers.append(layer)
         states = list(layer)
-    state, found = states[0], list[tuple[T, State]]()
+    state, way = states[0], list[tuple[T, State]]()
     for layer in reversed(layers):
         step, before = layer[state]
-        found.append((step, state))
+        way.append((step, state))
         state = before
-    return found[::-1], many
+    return way[::-1], many
 
 
 def _paths(properties: RunProperties) -> Paths:
@@ -199,21 +199,21 @@ def _alike(paths: Paths, state: State, wanted: Told) -> Iterator[Following]:
 
 def _words(step: Step, before: Snapshot) -> dict[str, Any]:
     """A step in words: what happens, and what it changes."""
-    words: dict[str, Any] = {"kind": step.kind, "machine": step.machine, "event": step.event}
-    return words | {"fields": dict(step.fields), "sender": step.sender, **step.changes(before)}
+    facts: dict[str, Any] = {"kind": step.kind, "machine": step.machine, "event": step.event}
+    return facts | {"fields": dict(step.fields), "sender": step.sender, **step.changes(before)}
 
 
 def _is(step: Step, before: Snapshot, wanted: Told) -> bool:
     """Returns whether a step of the model is the one that is told."""
-    words = _words(step, before)
-    if any((wanted.get(name) or None) != (words[name] or None) for name in TOLD):
+    facts = _words(step, before)
+    if any((wanted.get(name) or None) != (facts[name] or None) for name in TOLD):
         return False
-    for name, value in (("state", words["state"]), ("before", step.before), ("after", step.after)):
+    for name, value in (("state", facts["state"]), ("before", step.before), ("after", step.after)):
         if name in wanted and wanted[name] != value:
             return False
     if wanted.get("now") not in (None, step.state.now):
         return False
-    return "channels" not in wanted or wanted["channels"] == words.get("channels")
+    return "channels" not in wanted or wanted["channels"] == facts.get("channels")
 
 
 def _flat(state: Snapshot) -> dict[str, str]:
@@ -233,12 +233,12 @@ def reported_cases(report: Mapping[str, Any], where: str, system: str | None = N
     """
     if not isinstance(report.get("properties"), list) or "constants" not in report:
         raise CaseError(f"{where}: it is neither a case nor what `leasehold explore --json` prints")
-    faults, found = report.get("faults"), []
+    faults, cases = report.get("faults"), []
     for result in report["properties"]:
         if result.get("verdict") != "violated" or "path" not in result:
             continue
         path = result["path"]
-        found.append(
+        cases.append(
             PathCase(
                 system=system or report["system"],
                 settings=report["constants"],
@@ -249,4 +249,4 @@ def reported_cases(report: Mapping[str, Any], where: str, system: str | None = N
                 steps=[{"channels": None, **step} for step in path["steps"]],
             )
         )
-    return found
+    return cases

@@ -106,7 +106,7 @@ def play_counterexample(system: System, case: PathCase) -> PlayedCounterexample:
     path = follows.path
     kind = "deadlock" if name == DEADLOCK else system.properties[name].kind
     played = PlayedCounterexample(name, kind, len(path.steps))
-    why = next((words for fault, words in UNPLAYED.items() if getattr(faults, fault)), "")
+    why = next((reason for fault, reason in UNPLAYED.items() if getattr(faults, fault)), "")
     why = why or (AT_FIRST if not path.steps and kind in OF_STATES else "")
     if why:
         played.unplayed = why

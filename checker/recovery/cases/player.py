@@ -49,10 +49,10 @@ class Player:
 
     def event(self, packet: Packet) -> Event:
         """The event that a packet is to the machine that it is for."""
-        said = packet.envelope
-        at = self.position(said["receiving_machine"], said["sending_machine"])
-        fields = named_fields(self.program.messages[said["message"]].fields, said.get("fields", {}))
-        return message(said["message"], fields, -1 if at is None else at, said["number"])
+        envelope = packet.envelope
+        at = self.position(envelope["receiving_machine"], envelope["sending_machine"])
+        fields = named_fields(self.program.messages[envelope["message"]].fields, envelope.get("fields", {}))
+        return message(envelope["message"], fields, -1 if at is None else at, envelope["number"])
 
     def is_ordered(self, packet: Packet) -> bool:
         """Returns whether a packet's channel is a `fifo`."""
@@ -60,19 +60,21 @@ class Player:
 
     def is_new(self, packet: Packet) -> bool:
         """Returns whether the machine that a packet is for has received no message of its number or a later one."""
-        said = packet.envelope
-        held = self.sim.held(said["lease"], said["receiving_machine"])
-        at = self.position(said["receiving_machine"], said["sending_machine"])
-        return held is None or at is None or bool(held.record[held.core.received_at][at] < said["number"])
+        envelope = packet.envelope
+        instance = self.sim.held(envelope["lease"], envelope["receiving_machine"])
+        at = self.position(envelope["receiving_machine"], envelope["sending_machine"])
+        return (
+            instance is None or at is None or bool(instance.record[instance.core.received_at][at] < envelope["number"])
+        )
 
     def is_of_before(self, packet: Packet) -> bool:
         """Returns whether the receiver has heard of a newer incarnation of the actor that has sent a packet."""
-        said = packet.envelope
-        receiver = self.sim.actors.get(self.sim.players[said["receiving_machine"]])
+        envelope = packet.envelope
+        receiver = self.sim.actors.get(self.sim.players[envelope["receiving_machine"]])
         if receiver is None:
             return False
-        heard = Heard.of(receiver.table.metadata.get(EPOCH + said["sender"])).epoch
-        return bool(said["epoch"] < (receiver.epoch if receiver.identity.name == said["sender"] else heard))
+        heard = Heard.of(receiver.table.metadata.get(EPOCH + envelope["sender"])).epoch
+        return bool(envelope["epoch"] < (receiver.epoch if receiver.identity.name == envelope["sender"] else heard))
 
     def acknowledged(self) -> bool:
         """Delivers what sessions say again and was received; returns whether there was any.
@@ -90,7 +92,7 @@ class Player:
         return False
 
     @staticmethod
-    def began(held: MachineInstance, event: str) -> int:
+    def began(instance: MachineInstance, event: str) -> int:
         """The state epoch that an answer names: that at which its task began."""
-        task = next((task for task, events in held.core.since.items() if event in events), "")
-        return held.core.began(held.record, task)
+        task = next((task for task, events in instance.core.since.items() if event in events), "")
+        return instance.core.began(instance.record, task)

@@ -123,16 +123,16 @@ class Replayer(Player):
 
     def _compare(self, step: ScriptStep, n: int) -> None:
         """Checks whether the machines that run are where the model has them."""
-        for (role, instance), state in zip(self.script.machines, step.control, strict=True):
-            name = self.machine((role, instance))
+        for (role, number), state in zip(self.script.machines, step.control, strict=True):
+            name = self.machine((role, number))
             if self.sim.players[name] not in self.sim.actors:
                 continue
-            held = self.sim.held(self.lease, name)
-            found = held.state if held is not None else self.program.roles[role].first_state(instance)
-            if found != state:
+            instance = self.sim.held(self.lease, name)
+            actual = instance.state if instance is not None else self.program.roles[role].first_state(number)
+            if actual != state:
                 self.excuse(step)
                 raise ReplayDiverged(
-                    f"step {n + 1} ({step.kind} {step.event or step.point}): {name} is {found}, not {state}"
+                    f"step {n + 1} ({step.kind} {step.event or step.point}): {name} is {actual}, not {state}"
                 )
 
     def excuse(self, step: ScriptStep) -> None:
@@ -199,10 +199,10 @@ class Replayer(Player):
         """
         name = self.machine(step.acting)
         for _ in range(2):
-            held = self.sim.held(self.lease, name)
-            if held is None or not self.is_new(packet):
+            instance = self.sim.held(self.lease, name)
+            if instance is None or not self.is_new(packet):
                 return
-            if has_room(self.program, held, self.event(packet), self.sim.time.now):
+            if has_room(self.program, instance, self.event(packet), self.sim.time.now):
                 return
             if self.acknowledged():
                 self.sim.deliver(packet)
@@ -211,13 +211,13 @@ class Replayer(Player):
     def _has_said_nothing(self, sender: Machine, receiver: Machine) -> bool:
         """Returns whether a machine has sent nothing to another one; it has a record where it has sent something."""
         name, to = self.machine(sender), self.machine(receiver)
-        held = self.sim.held(self.lease, name)
-        if held is None:
+        instance = self.sim.held(self.lease, name)
+        if instance is None:
             return self.sim.key(self.lease, name) not in self.sim.disks[self.sim.players[name]].records
         core, number = self.program.machines[name]
         if core.subsidiary:
             return True
-        cells = held.record[core.sent_at]
+        cells = instance.record[core.sent_at]
         by_position = cells.items() if isinstance(cells, dict) else enumerate(cells)
         return not any(n for at, n in by_position if self.program.neighbour(core, number, at) == to)
 
@@ -237,21 +237,21 @@ class Replayer(Player):
         """
         actor = self.sim.actors[self.sim.players[machine]]
         core, number = self.program.machines[machine]
-        held = self.sim.held(self.lease, machine)
+        instance = self.sim.held(self.lease, machine)
         begun = core.subsidiary or self.program.standing or event == "tick"  # otherwise than by an event
-        if held is None and (begun or event not in core.table[core.first_state(number)]):
+        if instance is None and (begun or event not in core.table[core.first_state(number)]):
             if not self.excuses or (self.program.standing and not core.subsidiary):
                 raise ReplayDiverged(f"there is no {machine} to take {event}")
             raise Unplayable(f"{machine} {NOT_THERE}, and takes {event} in the script")
         shape = core.events.get(event, ())
-        if held is None and not self.may_begin(machine):
+        if instance is None and not self.may_begin(machine):
             raise Unplayable(f"{machine} {UNHEARD} {self.lease} yet, and takes {event} in the script")
-        if held is None:
+        if instance is None:
             plain = {name: to_plain(kind, value) for (name, kind), value in zip(shape, values, strict=True)}
             self._put(actor, partial(actor.begin, self.lease, machine, event, plain, self.sim.players))
             return
-        what = TICK if event == "tick" else local(event, self.fields(shape, values), self.began(held, event))
-        self._put(actor, partial(actor.put, Consume(held.key, what)))
+        given = TICK if event == "tick" else local(event, self.fields(shape, values), self.began(instance, event))
+        self._put(actor, partial(actor.put, Consume(instance.key, given)))
 
     def may_begin(self, machine: str) -> bool:
         """Returns whether the player of a machine that is not there yet may begin it: the run is its own."""
@@ -271,32 +271,32 @@ class Replayer(Player):
         )
 
     def _find(self, step: ScriptStep, packets: list[Packet]) -> Packet | None:
-        found = [p for p in packets if self._is(p, step.sender, step.acting, step.consumed[1], step.fields)]
-        if step.behind is not None and found:
-            numbers = sorted({packet.envelope["number"] for packet in found}, reverse=True)
+        candidates = [p for p in packets if self._is(p, step.sender, step.acting, step.consumed[1], step.fields)]
+        if step.behind is not None and candidates:
+            numbers = sorted({packet.envelope["number"] for packet in candidates}, reverse=True)
             wanted = numbers[step.behind :][:1]
-            found = [packet for packet in found if packet.envelope["number"] in wanted]
+            candidates = [packet for packet in candidates if packet.envelope["number"] in wanted]
         if self.excuses:  # who has heard of a newer incarnation refuses an older one, and the older one hears no answer
-            found.sort(key=lambda packet: -packet.incarnation)
-        return found[0] if found else None
+            candidates.sort(key=lambda packet: -packet.incarnation)
+        return candidates[0] if candidates else None
 
     def _is(
         self, packet: Packet, sender: Machine | None, receiver: Machine, event: str, fields: tuple[Any, ...]
     ) -> bool:
-        said = packet.envelope
-        if (said["lease"], said["message"]) != (self.lease, event):
+        envelope = packet.envelope
+        if (envelope["lease"], envelope["message"]) != (self.lease, event):
             return False
-        if said["receiving_machine"] != self.machine(receiver):
+        if envelope["receiving_machine"] != self.machine(receiver):
             return False
-        if sender is not None and said["sending_machine"] != self.machine(sender):
+        if sender is not None and envelope["sending_machine"] != self.machine(sender):
             return False
         shape = self.program.messages[event].fields
         try:
-            found = named_fields(shape, said["fields"])
+            actual = named_fields(shape, envelope["fields"])
         except ValueFault:
             return False
         wanted = self.fields(shape, fields)
-        return all(_unread(kind) or a == b for (_, kind), a, b in zip(shape, found, wanted, strict=True))
+        return all(_unread(kind) or a == b for (_, kind), a, b in zip(shape, actual, wanted, strict=True))
 
     # The crash
 

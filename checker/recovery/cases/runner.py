@@ -78,9 +78,9 @@ class CaseRunner:
         known = {"": Projection(paths.world).every(paths)}
         bare = replace(system, properties={}, ends=None)
         for kind, budget in (("lost", Budget(crash=1, lose="any")), *([("second", Budget(crash=2))] if pairs else [])):
-            found = explore(bare, Limits(states=MOST_STATES), progress, budget=budget)
-            if found.complete:
-                known[kind] = Projection(found.paths.world).every(found.paths)
+            exploration = explore(bare, Limits(states=MOST_STATES), progress, budget=budget)
+            if exploration.complete:
+                known[kind] = Projection(exploration.paths.world).every(exploration.paths)
         holding = frozenset(p.name for p in report.legal.properties if p.verdict != "violated")
         return list(counterexamples(system, holding)), (known, frozenset(report.broken))
 

@@ -102,12 +102,12 @@ class ScriptGenerator:
         befores, first, rank, combinations = self._arrivals
         places = [m.cell for m in self.world.machines]
         product, own = [places.index(at) for at in self.finder.product], self.world.layout.at(*machine, None)
-        found = [
+        parts = [
             befores[first[n] : first[n + 1]]
             for n, control in enumerate(combinations)
             if control[places.index(own)] == name and tuple([control[i] for i in product]) == cell
         ]
-        before = np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
+        before = np.unique(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)
         for n in before[np.argsort(rank[before])].tolist():
             if all(self.labels.lefts[label] != self.world.budgeted for label in self.labels.of[n]):
                 continue

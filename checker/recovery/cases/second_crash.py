@@ -43,8 +43,8 @@ class SecondCrash:
             return
         if notice.kind in (Kind.SEND, Kind.CALL) and notice.lease not in (self.lease, BELOW):
             return
-        what = f"({notice.name})" if notice.name else ""
-        name = f"crash:{notice.actor}@{self.sim.where(self.lease)}#{where}{what}"
+        label = f"({notice.name})" if notice.name else ""
+        name = f"crash:{notice.actor}@{self.sim.where(self.lease)}#{where}{label}"
         self.seen.setdefault(name)
         if name == self.point and not self.met:
             self.met, self.stopped = True, notice.actor

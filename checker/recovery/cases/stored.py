@@ -58,11 +58,11 @@ class StoredCase:
         Raises:
             NoSuchStep: the system has no such path.
         """
-        words = self.case.system
-        if words not in SHIPPED:
-            words = os.path.relpath(words, file.parent)
+        name = self.case.system
+        if name not in SHIPPED:
+            name = os.path.relpath(name, file.parent)
         case = self.case if isinstance(self.case, LogCase) else self.case.brief(self.system)
-        plain = plain_case(replace(case, system=words))
+        plain = plain_case(replace(case, system=name))
         if file.suffix == ".json":
             return json.dumps(plain, indent=1, ensure_ascii=False) + "\n"
         return str(yaml.safe_dump(plain, sort_keys=False, width=120, default_flow_style=None, allow_unicode=True))
@@ -76,19 +76,21 @@ def wrong(one: Played) -> str:
     if isinstance(one, PlayedLog):
         if not one.differs:
             return ""
-        what = one.why or "; ".join(f"{name}: {log!r}, not {found!r}" for name, (found, log) in one.difference.items())
-        return f"after {one.same} of {one.steps} steps the actors differ from the log at {one.at}: {what}"
+        reason = one.why or "; ".join(
+            f"{name}: {log!r}, not {actual!r}" for name, (actual, log) in one.difference.items()
+        )
+        return f"after {one.same} of {one.steps} steps the actors differ from the log at {one.at}: {reason}"
     return f"{one.name} is broken by the actors, as it is by the explorer's path" if one.reproduced else ""
 
 
 def settings_of(system: System) -> dict[str, Any]:
     """The constants of a system that are not those that it declares, as a file has them."""
-    found = {}
+    settings = {}
     for name, constant in system.constants.items():
         if constant.value != system.defaults.get(name, constant.value):
             plain = isinstance(constant.value, bool | int | str)
-            found[name] = constant.value if plain else show(constant.type, constant.value)
-    return found
+            settings[name] = constant.value if plain else show(constant.type, constant.value)
+    return settings
 
 
 def stored_cases(
@@ -126,14 +128,14 @@ def stored_cases(
             raise CaseError(f"{file} has no counterexample to {wanted[:60]}{hint}")
     if not cases:
         raise CaseError(f"{file} has no counterexample: no property is violated")
-    found, loaded = [], {}
+    stored, loaded = [], {}
     for case in cases:
-        words = system or (case.system if case.system in SHIPPED else str(file.parent / case.system))
-        key = words, tuple(case.settings.items())
+        name = system or (case.system if case.system in SHIPPED else str(file.parent / case.system))
+        key = name, tuple(case.settings.items())
         if key not in loaded:
-            loaded[key] = load(words, {**case.settings, **(settings or {})})
-        found.append(StoredCase(replace(case, system=words), loaded[key]))
-    return found
+            loaded[key] = load(name, {**case.settings, **(settings or {})})
+        stored.append(StoredCase(replace(case, system=name), loaded[key]))
+    return stored
 
 
 def _cases(value: Mapping[str, Any], where: str) -> Sequence[Case]:

@@ -173,8 +173,8 @@ class WalkRun(CaseRun[Simulation]):
                 self.outcome.end = AS_IN_THE_MODEL
             else:
                 self.say("invariant", f"{name} does not hold {when}")
-        for words in self.monitor.strange[:1]:
-            self.say("model", f"no run of the model has these records {words}")
+        for reason in self.monitor.strange[:1]:
+            self.say("model", f"no run of the model has these records {reason}")
 
 
 def name_of_run(simulation: Simulation, properties: RunProperties, script: Script) -> str:

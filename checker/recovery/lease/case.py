@@ -40,16 +40,16 @@ class LeaseReplayer(Replayer):
         return core.machine(instance + SHIFT if core.subsidiary else instance)
 
     def fields(self, shape: Named, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        found: list[Any] = []
+        shifted: list[Any] = []
         for (_, kind), value in zip(shape, values, strict=True):
             units = isinstance(kind, t.Set) and isinstance(kind.of, t.Instance)
             if isinstance(kind, t.Opaque):
-                found.append({"script": value})  # other than what a record has at first
+                shifted.append({"script": value})  # other than what a record has at first
             elif isinstance(kind, t.Map):
-                found.append((0,) * SHIFT + value)  # what is said of the bystander's units: nothing
+                shifted.append((0,) * SHIFT + value)  # what is said of the bystander's units: nothing
             else:
-                found.append(frozenset(n + SHIFT for n in value) if units else value)
-        return tuple(found)
+                shifted.append(frozenset(n + SHIFT for n in value) if units else value)
+        return tuple(shifted)
 
 
 class LeaseCaseRun(CaseRun[LeaseSimulation], LeaseRun):
@@ -240,8 +240,8 @@ class LeaseCaseRun(CaseRun[LeaseSimulation], LeaseRun):
         self.check_overlaps()
         self.check_progress(self.monitor)
         up = self.sim.up()
-        for words in self.sim.strays():
-            self.say("world", f"{when} {words}")
+        for stray in self.sim.strays():
+            self.say("world", f"{when} {stray}")
         for n, unit in enumerate(self.sim.inventory.units):
             state = self.state(LEASE, f"unit[{n}]") or "idle"
             on = unit.name in up
@@ -284,12 +284,12 @@ class LeaseCaseRun(CaseRun[LeaseSimulation], LeaseRun):
     def view(self) -> dict[str, Any]:
         """The states of the lease's machines, and their data."""
         machines = (SERVICE_MANAGER, BROKER, AUTHORITY, "unit[1]", "guest[1]")
-        found = {m: self.state(LEASE, m) for m in machines}
-        return {m: (state, _told(m, self.data(LEASE, m))) if state else None for m, state in found.items()}
+        states = {m: self.state(LEASE, m) for m in machines}
+        return {m: (state, _told(m, self.data(LEASE, m))) if state else None for m, state in states.items()}
 
     def _runs(self, lease: str) -> bool:
-        held = self.sim.held(lease, SERVICE_MANAGER)
-        return held is not None and not held.core.over(held.state)
+        instance = self.sim.held(lease, SERVICE_MANAGER)
+        return instance is not None and not instance.core.over(instance.state)
 
     def _end_of(self, lease: str) -> int:
         return int(self.data(lease).get("lease_end", 0))
@@ -297,5 +297,5 @@ class LeaseCaseRun(CaseRun[LeaseSimulation], LeaseRun):
 
 def _told(machine: str, data: Mapping[str, Any]) -> dict[str, Any]:
     """Data of a record without what handlers say: the script's answer and the handler's own differ."""
-    said = {"reason", "lease_reason", "properties" if machine.startswith("unit") else "unit_properties"}
-    return {name: value for name, value in data.items() if name not in said}
+    omitted = {"reason", "lease_reason", "properties" if machine.startswith("unit") else "unit_properties"}
+    return {name: value for name, value in data.items() if name not in omitted}

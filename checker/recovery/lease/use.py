@@ -71,9 +71,9 @@ class UseOfUnits:
                     f"a guest of {guest.lease} runs on {guest.unit} past {ended}, the end that its site confirmed"
                 )
 
-    def _say(self, words: str) -> None:
+    def _say(self, reason: str) -> None:
         if not self.excused():
-            self.wrong.setdefault(f"tick {self.sim.time.now}: {words}")
+            self.wrong.setdefault(f"tick {self.sim.time.now}: {reason}")
 
     def _confirm(self, packet: Packet) -> None:
         envelope = packet.envelope

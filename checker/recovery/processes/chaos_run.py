@@ -115,7 +115,7 @@ class ChaosRun:
     """
 
     def __init__(
-        self, fleet: SystemFleet, seed: int, seconds: float = 15.0, say: Callable[[str], None] = lambda words: None
+        self, fleet: SystemFleet, seed: int, seconds: float = 15.0, say: Callable[[str], None] = lambda text: None
     ) -> None:
         self.fleet, self.seconds, self._say = fleet, seconds, say
         self.chance = random.Random(seed)
@@ -153,11 +153,11 @@ class ChaosRun:
             self._step(surely=False)
             time.sleep(self.chance.uniform(0.0, 4 * PAUSE_SECONDS))
         self._settle()
-        result, found = self.result, self.verifier
-        found.end(complete=result.at_rest)
-        result.violations = [*dict.fromkeys([*result.violations, *found.complaints])]
-        result.violated = found.result.violations
-        result.runs, result.states = len(self._known), found.result.cuts
+        result, verifier = self.result, self.verifier
+        verifier.end(complete=result.at_rest)
+        result.violations = [*dict.fromkeys([*result.violations, *verifier.complaints])]
+        result.violated = verifier.result.violations
+        result.runs, result.states = len(self._known), verifier.result.cuts
         errors = {name: count for name, count in self.errors.items() if count}
         result.violations += [f"{name} has met {n} errors, which its log has" for name, n in errors.items()]
         result.seconds = self.elapsed
@@ -190,8 +190,8 @@ class ChaosRun:
                     self.result.crashes[name] += 1
                     self._say(f"{name} is killed")
                 case Died(name, code):
-                    words = f"{name} has ended by itself with exit code {code}: {self.fleet.last_words(name)}"
-                    self.result.violations.append(words)
+                    violation = f"{name} has ended by itself with exit code {code}: {self.fleet.last_words(name)}"
+                    self.result.violations.append(violation)
                 case Back(name, _, about):
                     self._say(f"{name} is back, as incarnation {about['epoch']}")
         for name, since in self.supervisor.returning.items():
@@ -206,10 +206,10 @@ class ChaosRun:
                 self.now = max(self.now, about["now"])
                 self.errors[name] = max(self.errors.get(name, 0), about["counts"].get("errors", 0))
         self.verifier.step()
-        for words in self.verifier.complaints:
-            if words not in self.result.violations:
-                self.result.violations.append(words)
-                self._say(words)
+        for complaint in self.verifier.complaints:
+            if complaint not in self.result.violations:
+                self.result.violations.append(complaint)
+                self._say(complaint)
 
     @property
     def _still_seconds(self) -> float:
@@ -334,8 +334,8 @@ class ChaosRun:
             self._tell(event)
         limit, since, untaken = time.monotonic() + SETTLE_SECONDS, time.monotonic(), list[str]()
         while time.monotonic() < limit:
-            told = self._step(surely=True)
-            if told or not self._all_serve:
+            acted = self._step(surely=True)
+            if acted or not self._all_serve:
                 since = time.monotonic()
             still = min(time.monotonic() - since, self._still_seconds)
             if still > REST_SECONDS and not (untaken := self._untaken()):
@@ -346,15 +346,15 @@ class ChaosRun:
 
     def _untaken(self) -> list[str]:
         """Messages that a receiver has not taken, in words."""
-        found = []
+        untaken = []
         for name, run in product(self.fleet.roles, sorted(self._known)):
             rows: list[dict[str, Any]] = []
             with suppress(ClientError):
                 rows = self.fleet.client(name).get("leases", run)
-            found += [
+            untaken += [
                 f"{row['machine']} of {run} cannot say {m['message']} to {m['to'] or 'anybody'}: {m['reason']}"
                 for row in rows
                 for m in row["messages"]
                 if not m["taken"] and m["times"]
             ]
-        return found
+        return untaken

@@ -410,10 +410,10 @@ def list_calls(rig: Rig, fault: ProcessFault) -> FaultScript:
     yield Until.DUE
     rig.fleet.prefix[fault.target] = prefix
     yield Until.END
-    made = rig.counts[fault.target] = Counter()
-    found = re.findall(r"^(\d+)\s+(\w+)\(", file.read_text(errors="replace"), re.MULTILINE)
-    for (_, call), count in Counter(found).items():
-        made[call] = max(made[call], count)
+    most = rig.counts[fault.target] = Counter()
+    matches = re.findall(r"^(\d+)\s+(\w+)\(", file.read_text(errors="replace"), re.MULTILINE)
+    for (_, call), count in Counter(matches).items():
+        most[call] = max(most[call], count)
     return ""
 
 

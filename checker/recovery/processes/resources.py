@@ -48,21 +48,21 @@ def program(name: str) -> str:
     return place
 
 
-def run_program(*words: str, limit_seconds: float = 30.0, user: int | None = None) -> str:
+def run_program(*arguments: str, limit_seconds: float = 30.0, user: int | None = None) -> str:
     """Runs a program; returns its output.
 
     Raises:
         Unavailable: it is not installed, fails, or does not end in time.
     """
-    command = [program(words[0]), *words[1:]]
+    command = [program(arguments[0]), *arguments[1:]]
     try:
         ended = subprocess.run(
             command, capture_output=True, text=True, timeout=limit_seconds, check=False, user=user, cwd="/"
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Unavailable(f"{words[0]}: {error}") from error
+        raise Unavailable(f"{arguments[0]}: {error}") from error
     if ended.returncode:
-        raise Unavailable(f"{words[0]} fails: {(ended.stderr or ended.stdout).strip()[-300:]}")
+        raise Unavailable(f"{arguments[0]} fails: {(ended.stderr or ended.stdout).strip()[-300:]}")
     return ended.stdout
 
 
@@ -176,8 +176,8 @@ class NetworkNamespace:
             f"-netns {self.name} link set lo up",
         )
         try:
-            for words in commands:
-                run_program("ip", *words.split())
+            for command in commands:
+                run_program("ip", *command.split())
             self._filter("add", "table", "inet", "leasehold")
             for chain, hook in (("in", "input"), ("out", "output")):
                 kind = f"{{ type filter hook {hook} priority 0; }}"
@@ -206,5 +206,5 @@ class NetworkNamespace:
         with contextlib.suppress(Unavailable):
             run_program("ip", "netns", "delete", self.name)
 
-    def _filter(self, *words: str) -> str:
-        return run_program(*self.prefix, self._nft, *words)
+    def _filter(self, *arguments: str) -> str:
+        return run_program(*self.prefix, self._nft, *arguments)

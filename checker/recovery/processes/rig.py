@@ -52,7 +52,7 @@ class Rig(AbstractContextManager["Rig"]):
         folder: Path,
         server: str = "",
         supervisor: Supervisor | None = None,
-        say: Callable[[str], None] = lambda words: None,
+        say: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.fleet, self.folder, self.say = fleet, folder, say
         self.supervisor = supervisor or Supervisor(fleet)
@@ -133,5 +133,5 @@ class Rig(AbstractContextManager["Rig"]):
 
     def store_failed(self, *actors: str) -> str:
         """Empty where one of these actors has noticed that its store failed."""
-        noticed = any(words in self.fleet.log(name) for name in actors for words in STORE_FAILED)
+        noticed = any(text in self.fleet.log(name) for name in actors for text in STORE_FAILED)
         return "" if noticed else "nothing was committed while the store failed"

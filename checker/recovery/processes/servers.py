@@ -106,8 +106,8 @@ class Server:
                 socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
                 return
             time.sleep(0.02)
-        words = self._log.read_text(errors="replace")[-300:].strip()
-        raise Unavailable(f"{self.kind} does not come up: {words}")
+        tail = self._log.read_text(errors="replace")[-300:].strip()
+        raise Unavailable(f"{self.kind} does not come up: {tail}")
 
     def kill(self) -> None:
         """Ends it, and all of its processes, as `kill -9` and a machine that goes down do."""
@@ -140,8 +140,8 @@ class Postgresql(Server):
         template.mkdir(mode=0o700)
         if self.user is not None:
             os.chown(template, self.user, -1)
-        words = ["-U", "postgres", "-A", "trust", "--no-sync", "--no-instructions", "-E", "UTF8", "--locale=C"]
-        run_program("initdb", "-D", str(template), *words, limit_seconds=SETUP_SECONDS, user=self.user)
+        arguments = ["-U", "postgres", "-A", "trust", "--no-sync", "--no-instructions", "-E", "UTF8", "--locale=C"]
+        run_program("initdb", "-D", str(template), *arguments, limit_seconds=SETUP_SECONDS, user=self.user)
 
     def _command(self) -> Sequence[str]:
         options = {
@@ -151,8 +151,8 @@ class Postgresql(Server):
             "shared_buffers": "16MB",
             "max_connections": 20,
         }
-        words = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
-        return [self.places["postgres"], "-D", str(self.data), *words]
+        arguments = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
+        return [self.places["postgres"], "-D", str(self.data), *arguments]
 
     def terminate(self) -> None:
         query = (
@@ -204,8 +204,8 @@ class Mariadb(Server):
         ]
 
     def terminate(self) -> None:
-        words = f"--no-defaults -h 127.0.0.1 -P {self.port} -u root -N -B -f -e".split()
-        query = partial(run_program, "mariadb", *words)
+        arguments = f"--no-defaults -h 127.0.0.1 -P {self.port} -u root -N -B -f -e".split()
+        query = partial(run_program, "mariadb", *arguments)
         for number in query("SELECT id FROM information_schema.processlist WHERE db = 'leasehold'").split():
             with contextlib.suppress(Unavailable):  # it has just ended by itself
                 query(f"KILL CONNECTION {int(number)}")

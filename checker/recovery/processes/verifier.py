@@ -115,13 +115,13 @@ class FleetVerifier:
     @property
     def complaints(self) -> list[str]:
         """Returns what is wrong, in words."""
-        found = [
+        complaints = [
             f"{v.property} is violated in {v.run}, as events {_told(v.events)} show" for v in self.result.violations
         ]
         faults = [fault for fault in self.result.faults if self._clocks or GOES_BACK not in fault.reason]
-        found += [f"verifier: {fault}" for fault in faults]
-        found += [f"conform: {finding}" for finding in self.findings]
-        return [*found, *(f"verifier: {words}" for words in self.missing)]
+        complaints += [f"verifier: {fault}" for fault in faults]
+        complaints += [f"conform: {finding}" for finding in self.findings]
+        return [*complaints, *(f"verifier: {reason}" for reason in self.missing)]
 
     def summary(self) -> dict[str, Any]:
         return {

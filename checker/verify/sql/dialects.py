@@ -93,8 +93,8 @@ class Dialect:
         return f"{self.quote}{name}{self.quote}" if name in RESERVED else name
 
 
-def _everywhere(words: str) -> dict[Kind, str]:
-    return dict.fromkeys(("truth", "number", "instance", "text", "opaque", "json"), words)
+def _everywhere(text: str) -> dict[Kind, str]:
+    return dict.fromkeys(("truth", "number", "instance", "text", "opaque", "json"), text)
 
 
 SQLITE = Dialect(

@@ -114,12 +114,12 @@ def alias(wanted: str, scope: QueryScope, seen: QueryScope) -> str:
     A name that another subquery uses, beside or below, may be used again: there it means what it means there.
     """
     plain = wanted.replace("Key__", "key")  # of a map that is written out
-    found, n, used = f"{plain}_" if plain in RESERVED else plain, 1, seen.names()
-    while found in used:
+    name, n, used = f"{plain}_" if plain in RESERVED else plain, 1, seen.names()
+    while name in used:
         n += 1
-        found = f"{plain}_{n}"
-    scope.named.add(found)
-    return found
+        name = f"{plain}_{n}"
+    scope.named.add(name)
+    return name
 
 
 @dataclass(frozen=True)

@@ -59,8 +59,8 @@ def domain(e: x.Quantifier, f: SqlFrame) -> SqlFrame:
     return inner
 
 
-def conjuncts(found: Sql) -> list[Sql]:
-    return list(found.parts) if isinstance(found, Joined) and found.glue == "AND" else [found]
+def conjuncts(condition: Sql) -> list[Sql]:
+    return list(condition.parts) if isinstance(condition, Joined) and condition.glue == "AND" else [condition]
 
 
 # Members
@@ -68,10 +68,10 @@ def conjuncts(found: Sql) -> list[Sql]:
 
 def has(member: x.Expression, whole: x.Expression, f: SqlFrame) -> Sql:
     """Returns whether a set has a member."""
-    found = has_value(f.sql(member), member, whole, f)
+    membership = has_value(f.sql(member), member, whole, f)
     if isinstance(member.type, t.Option):
-        return conjunction([Words(f"{flat(within(f.sql(member), SUM))} IS NOT NULL", COMPARED), found])
-    return found
+        return conjunction([Words(f"{flat(within(f.sql(member), SUM))} IS NOT NULL", COMPARED), membership])
+    return membership
 
 
 def has_value(value: Sql, member: x.Expression, whole: x.Expression, f: SqlFrame) -> Sql:
@@ -81,10 +81,10 @@ def has_value(value: Sql, member: x.Expression, whole: x.Expression, f: SqlFrame
         return has_value(value, member, part, f)
 
     match whole:
-        case x.Literal_(type=t.Set(of=of), value=held):
+        case x.Literal_(type=t.Set(of=of), value=members):
             if x.holds_all_members(whole):
                 kind = of or member.type
-            return _one_of(value, [literal(kind, v, f) for v in _ordered(whole)]) if held else Words("FALSE")
+            return _one_of(value, [literal(kind, v, f) for v in _ordered(whole)]) if members else Words("FALSE")
         case x.Apply(op="{}", operands=items):
             return _one_of(value, [f.sql(i) for i in items]) if items else Words("FALSE")
         case x.Apply(op="|", operands=(a, b)):
@@ -117,9 +117,9 @@ def has_value(value: Sql, member: x.Expression, whole: x.Expression, f: SqlFrame
     if (moved := _moved(whole, f, lambda part, inner: has_value(value, member, part, inner))) is not None:
         return moved
     d = f.layout.dialect
-    words = d.has_text if kind_of(member.type) == "text" else d.has_number
+    form = d.has_text if kind_of(member.type) == "text" else d.has_number
     array, one = flat(within(_as_json(whole, f), ATOM)), within(value, SUM)
-    head, glue, tail = words.partition("{1} IN ")
+    head, glue, tail = form.partition("{1} IN ")
     if glue:
         return Joined("IN", (one, Words(tail.format(array))), COMPARED)
     return Words(head.format(array, flat(one)), COMPARED)
@@ -166,8 +166,8 @@ def _stored(e: x.Expression) -> bool:
 def _as_json(e: x.Expression, f: SqlFrame) -> Sql:
     match e:
         case x.Apply(op="{}", operands=items, type=kind):
-            held = frozenset(i.value for i in items if isinstance(i, x.Literal_))
-            return literal(kind, held, f)
+            members = frozenset(i.value for i in items if isinstance(i, x.Literal_))
+            return literal(kind, members, f)
         case x.Old(operand=operand):
             return _as_json(operand, replace(f, moment=replace(f.moment, before=True)))
     return f.sql(e)
@@ -199,10 +199,10 @@ def same(a: x.Expression, b: x.Expression, wanted: bool, f: SqlFrame) -> Sql:
         return _same_json(a, b, wanted, f)
     left, right = (within(_as_json(e, f) if kind_of(a.type) == "json" else f.sql(e), JSON) for e in (a, b))
     if isinstance(a.type, t.Option) or isinstance(b.type, t.Option):
-        words = d.same if wanted else d.differ
-        head, middle, _ = words.split("{}")
-        found = Joined(middle.strip(), (left, right), COMPARED)
-        return Enclosed(head, found, "", NOT) if head else found
+        form = d.same if wanted else d.differ
+        head, middle, _ = form.split("{}")
+        comparison = Joined(middle.strip(), (left, right), COMPARED)
+        return Enclosed(head, comparison, "", NOT) if head else comparison
     return Joined("=" if wanted else "<>", (left, right), COMPARED)
 
 
@@ -235,8 +235,8 @@ def _same_json(a: x.Expression, b: x.Expression, wanted: bool, f: SqlFrame) -> S
         if empty is not None:
             frame.scope.query.where += conjuncts(has_value(value, variable, empty, frame))
         else:
-            held = tuple(within(has_value(value, variable, s, frame), SUM) for s in (a, b))
-            frame.scope.query.where.append(Joined("<>", held, COMPARED))
+            sides = tuple(within(has_value(value, variable, s, frame), SUM) for s in (a, b))
+            frame.scope.query.where.append(Joined("<>", sides, COMPARED))
     return Enclosed("NOT EXISTS (" if wanted else "EXISTS (", frame.scope.query, binding=NOT if wanted else ATOM)
 
 
@@ -320,15 +320,15 @@ def stored_cell(e: x.Apply, f: SqlFrame) -> Sql:
     d, of = f.layout.dialect, cells.type.of if isinstance(cells.type, t.Option) else cells.type
     assert isinstance(of, t.Map)
     table = d.at_text if isinstance(of.key, t.Enum) else d.at_number
-    words = table[kind_of(of.of)].format(flat(within(_as_json(cells, f), ATOM)), flat(within(f.sql(key), ATOM)))
-    return Words(words, ATOM if words.startswith(("CAST(", "JSON_")) else JSON)
+    text = table[kind_of(of.of)].format(flat(within(_as_json(cells, f), ATOM)), flat(within(f.sql(key), ATOM)))
+    return Words(text, ATOM if text.startswith(("CAST(", "JSON_")) else JSON)
 
 
 def member(e: x.Apply, f: SqlFrame) -> Sql:
-    found = has(e.operands[0], e.operands[1], f)
+    membership = has(e.operands[0], e.operands[1], f)
     if e.op == "in":
-        return found
-    return negation(found)
+        return membership
+    return negation(membership)
 
 
 def size(e: x.Apply, f: SqlFrame) -> Sql:

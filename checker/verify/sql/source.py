@@ -101,8 +101,8 @@ def sql(e: x.Expression, f: SqlFrame) -> Sql:
         case x.Accepts():
             return sql(e.meaning, f)
         case x.Took(role=role, owner=owner, event=event, ignored=ignored):
-            told = f"event = {_text(f'{role}.{event}')}" if event is not None else f"role = {_text(role)}"
-            parts = [f"{f.step}.{told}"]
+            condition = f"event = {_text(f'{role}.{event}')}" if event is not None else f"role = {_text(role)}"
+            parts = [f"{f.step}.{condition}"]
             if owner is not None and f.layout.several(role):
                 parts.append(f"{f.step}.instance = {flat(within(sql(owner, f), SUM))}")
             parts += [f"{f.step}.transition = ''"] if ignored else []
@@ -115,8 +115,8 @@ def sql(e: x.Expression, f: SqlFrame) -> Sql:
             raise TypeError("messages on their way have no value of their own")
 
 
-def _comparison(words: str) -> Sql:
-    left, _, right = words.partition(" = ")
+def _comparison(text: str) -> Sql:
+    left, _, right = text.partition(" = ")
     return Joined("=", (Words(left), Words(right)), COMPARED)
 
 
@@ -253,8 +253,8 @@ def _infix(op: str, binding: int) -> Row:
     return row
 
 
-def _call(words: Callable[[Dialect], str]) -> Row:
-    return lambda e, f: Words(template(words(f.layout.dialect))(*(flat(sql(o, f)) for o in e.operands)))
+def _call(form: Callable[[Dialect], str]) -> Row:
+    return lambda e, f: Words(template(form(f.layout.dialect))(*(flat(sql(o, f)) for o in e.operands)))
 
 
 def _if(e: x.Apply, f: SqlFrame) -> Sql:
@@ -281,8 +281,8 @@ def _quotient(e: x.Apply, f: SqlFrame) -> Sql:
     a, b = (sql(o, f) for o in e.operands)
     by = flat(within(b, ATOM))
     by = by if by.isdecimal() and by != "0" else f"NULLIF({by}, 0)"
-    words = f.layout.dialect.divide.format(f"({flat(within(a, SUM))} - {flat(_modulo(a, b))})", by)
-    return Words(f"COALESCE({words}, 0)") if by.startswith("NULLIF") else Words(words, PRODUCT)
+    text = f.layout.dialect.divide.format(f"({flat(within(a, SUM))} - {flat(_modulo(a, b))})", by)
+    return Words(f"COALESCE({text}, 0)") if by.startswith("NULLIF") else Words(text, PRODUCT)
 
 
 def _negative(e: x.Apply, f: SqlFrame) -> Sql:

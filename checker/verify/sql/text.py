@@ -126,11 +126,11 @@ def lines(sql: Sql, width: int = WIDTH) -> list[str]:
         case Joined(glue=glue, parts=parts) if glue not in ("AND", "OR", "and", "or"):
             return _run_on([lines(part, width) for part in parts], f" {glue} ", width)
         case Joined(glue=glue, parts=parts):
-            found: list[str] = []
+            rendered: list[str] = []
             for n, part in enumerate(parts):
                 first, *rest = lines(part, width - len(glue) - 1)
-                found += [f"{glue} {first}" if n else first, *rest]
-            return found
+                rendered += [f"{glue} {first}" if n else first, *rest]
+            return rendered
         case Enclosed(head=head, inner=Select() as query, tail=tail):
             if len(whole) <= 40:
                 return [whole]
@@ -145,31 +145,31 @@ def lines(sql: Sql, width: int = WIDTH) -> list[str]:
             pad = " " * len(head)
             return [head + first, *(pad + line for line in rest[:-1]), pad + rest[-1] + tail]
         case Sequel(pieces=pieces):
-            found = []
+            rendered = []
             for n, piece in enumerate(pieces):
                 deep = INDENT if n and not flat(piece).startswith("END") else ""
-                found += [deep + line for line in lines(piece, width - 2)]
-            return found
+                rendered += [deep + line for line in lines(piece, width - 2)]
+            return rendered
 
 
 def _run_on(parts: list[list[str]], glue: str, width: int) -> list[str]:
     """Parts one behind the other: the first line of one stands on the last line of the one before, if it fits."""
-    found = parts[0]
+    rendered = parts[0]
     for first, *rest in parts[1:]:
-        whole = found[-1] + glue + first
-        here = [whole] if len(whole) <= width else [found[-1], f"{glue.strip()} {first}"]
-        found = [*found[:-1], *here, *rest]
-    return found
+        whole = rendered[-1] + glue + first
+        here = [whole] if len(whole) <= width else [rendered[-1], f"{glue.strip()} {first}"]
+        rendered = [*rendered[:-1], *here, *rest]
+    return rendered
 
 
 def _filled(items: Sequence[str], width: int) -> list[str]:
-    found = ["("]
+    rendered = ["("]
     for n, item in enumerate(items):
         word = item + (")" if n == len(items) - 1 else ",")
-        if len(found[-1]) + len(word) >= width:
-            found.append(INDENT)
-        found[-1] += word if not found[-1].strip(" (") else f" {word}"
-    return found
+        if len(rendered[-1]) + len(word) >= width:
+            rendered.append(INDENT)
+        rendered[-1] += word if not rendered[-1].strip(" (") else f" {word}"
+    return rendered
 
 
 def _has_query(sql: Sql) -> bool:

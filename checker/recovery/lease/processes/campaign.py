@@ -64,25 +64,25 @@ def campaign(
     Raises:
         UnknownCase: there is none of that name.
     """
-    found, base = ProcessCampaign(), Path(tempfile.mkdtemp(prefix="leasehold-crash-"))
+    result, base = ProcessCampaign(), Path(tempfile.mkdtemp(prefix="leasehold-crash-"))
     base.chmod(0o711)  # a server of another user comes through
-    player = _Player(found, base, jobs or os.cpu_count() or 1, time.monotonic() + limit_seconds)
+    player = _Player(result, base, jobs or os.cpu_count() or 1, time.monotonic() + limit_seconds)
     try:
-        with found.timed():
+        with result.timed():
             names = _without_reference(only, quick)
             if names is None:
                 known = ReferenceRun()
                 player.play(known.cases(), None)
-                if found.failures:
-                    return found  # nothing can be learned from faults where the workload fails without
+                if result.failures:
+                    return result  # nothing can be learned from faults where the workload fails without
                 names = [name for name in known.names() if only is None or name.startswith(only)]
                 if not names and only is not None:
                     raise _unknown(only, known.names())
             player.play([case for name in _mixed(names) if (case := ProcessCase.named(name)) is not None], watch)
     finally:
         shutil.rmtree(base, ignore_errors=True)
-    found.outcomes.sort(key=lambda outcome: outcome.name)
-    return found
+    result.outcomes.sort(key=lambda outcome: outcome.name)
+    return result
 
 
 @dataclass

@@ -55,8 +55,8 @@ FOUND = re.compile(
 @cache
 def _table() -> dict[str, Any]:
     """The content of faults.yaml."""
-    found: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("faults.yaml").read_text(encoding="utf-8"))
-    return found
+    table: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("faults.yaml").read_text(encoding="utf-8"))
+    return table
 
 
 QUICK: tuple[str, ...] = tuple(_table()["quick"])
@@ -89,17 +89,17 @@ class ProcessCase:
         return _case(f"{kind}/target/how", {"target": target, "how": how}, server)
 
 
-def _case(form: str, words: Mapping[str, str], server: str) -> ProcessCase:
+def _case(form: str, chosen: Mapping[str, str], server: str) -> ProcessCase:
     """The case of a form of names, with its words."""
     kind, *parts = form.split("/")
-    name = "/".join([kind, *(words[part] for part in parts)]) + (f"@{server}" if server else "")
+    name = "/".join([kind, *(chosen[part] for part in parts)]) + (f"@{server}" if server else "")
     case = _table()["cases"][form]
-    return ProcessCase(name, tuple(_fault(row, words) for row in case["faults"]), server, case.get("term", TERM))
+    return ProcessCase(name, tuple(_fault(row, chosen) for row in case["faults"]), server, case.get("term", TERM))
 
 
-def _fault(row: Mapping[str, Any], words: Mapping[str, str]) -> ProcessFault:
+def _fault(row: Mapping[str, Any], chosen: Mapping[str, str]) -> ProcessFault:
     """A fault of a script, with the words of a case's name where it has no others."""
-    values = {**words, **row}
+    values = {**chosen, **row}
     after = values.get("after", 0.0)
     return ProcessFault(**{**values, "after": after[values["step"]] if isinstance(after, dict) else after})
 
@@ -107,14 +107,14 @@ def _fault(row: Mapping[str, Any], words: Mapping[str, str]) -> ProcessFault:
 @cache
 def _fixed() -> dict[str, ProcessCase]:
     """The cases that need no reference run, by name."""
-    found = []
+    cases = []
     for form, case in _table()["cases"].items():
         for names in case.get("names", ()):
             parts = form.split("/")[1:]
             choices = [names.get(part, list(ROLES)) for part in parts]
             for server, *chosen in product(names.get("at", [""]), *choices):
-                found.append(_case(form, dict(zip(parts, chosen, strict=True)), server))
-    return {case.name: case for case in found}
+                cases.append(_case(form, dict(zip(parts, chosen, strict=True)), server))
+    return {case.name: case for case in cases}
 
 
 def fixed_names() -> list[str]:
@@ -132,8 +132,8 @@ class ReferenceRun:
     def cases(self) -> list[ProcessCase]:
         """The runs that find them."""
         return [
-            ProcessCase(f"reference/{what}", tuple(ProcessFault(f"list_{what}", name) for name in ROLES), counts=counts)
-            for what, counts in (("points", self.points), ("calls", self.calls))
+            ProcessCase(f"reference/{kind}", tuple(ProcessFault(f"list_{kind}", name) for name in ROLES), counts=counts)
+            for kind, counts in (("points", self.points), ("calls", self.calls))
         ]
 
     def names(self) -> list[str]:
@@ -157,8 +157,8 @@ class ReferenceRun:
             yield from (f"kill/{actor}/after-commit/{n}@{NATS}" for n in numbers)
 
     def _calls(self) -> Iterator[str]:
-        for actor, made in self.calls.items():
-            for call, count in sorted(made.items()):
+        for actor, counts in self.calls.items():
+            for call, count in sorted(counts.items()):
                 every = EVERY_WRITE if call == "pwrite64" else 1
                 yield from (f"call/{actor}/{call}/{n}" for n in range(1, count + 1, every))
 
@@ -192,8 +192,8 @@ def _play(case: ProcessCase, rig: Rig, fleet: Fleet, stop: threading.Event, outc
     oracle.hear(verifier)
     outcome.end = workload.end
     outcome.crashes = sum(map(len, rig.supervisor.deaths.values()))
-    for words in oracle.violations:
-        outcome.say("oracle", words)
+    for violation in oracle.violations:
+        outcome.say("oracle", violation)
     if not outcome.findings:
         renewed = case.term != TERM and outcome.end != "ended"
         outcome.skipped = run.result() or ("the lease was renewed in time" if renewed else "")

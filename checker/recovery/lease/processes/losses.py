@@ -127,9 +127,9 @@ class Losses:
     def _unit_dies(self, rig: Rig, fault: ProcessFault) -> FaultScript:
         """Some unit of which its holder knows dies: all of its processes, or the first one."""
         yield Until.DUE
-        while not (found := self._known(self.oracle.last)) or time.monotonic() < self._calm:
+        while not (places := self._known(self.oracle.last)) or time.monotonic() < self._calm:
             yield Until.DUE
-        place = self._random.choice(found)
+        place = self._random.choice(places)
         if self.lose(place, whole=fault.how == WHOLE):
             rig.say(f"{place.folder.name} of {self.losses[-1].lease} is dead")
         return ""
@@ -137,26 +137,26 @@ class Losses:
     def _host_reboots(self, rig: Rig, fault: ProcessFault) -> FaultScript:
         """All units die at once; others do not die before there was time to repair them."""
         yield Until.DUE
-        while not (found := self._known(self.oracle.last)) or not (
-            self._no_more() or 2 * len(found) >= self.fleet.units
+        while not (places := self._known(self.oracle.last)) or not (
+            self._no_more() or 2 * len(places) >= self.fleet.units
         ):
             yield Until.DUE
         self._calm = time.monotonic() + self.within
-        lost = [place for place in found if self.lose(place, whole=True)]
+        lost = [place for place in places if self.lose(place, whole=True)]
         rig.say(f"the host reboots: {len(lost)} units are dead")
         return ""
 
     def _known(self, seen: Observation) -> list[UnitDirectory]:
         """The units that run for an active lease, whose holder knows their process."""
-        found = []
+        places = []
         for place in self.fleet.unit_places():
             unit = seen.units.get(place.folder.name)
             row = seen.row(TENANT, unit["lease"]) if unit else None
             if unit and row and not row["over"] and seen.now < row["data"]["lease_end"]:
                 number = int(place.folder.name.rpartition("-")[2])
                 if number in row["data"]["lease_units"] and _told_process(row["data"], number) == unit["pid"]:
-                    found.append(place)
-        return found
+                    places.append(place)
+        return places
 
     def lose(self, place: UnitDirectory, whole: bool) -> bool:
         """Kills a unit: all its processes, or the first one; whether it ran until then."""
@@ -244,8 +244,8 @@ class Losses:
         """Nothing may be left of what was killed, unless the site has not been told yet that the lease is over."""
         if loss.outcome != LET_GO:
             for pid, start in loss.left:
-                found = processes.look(pid)
-                if found is not None and found.start == start and not found.gone:
+                process = processes.look(pid)
+                if process is not None and process.start == start and not process.gone:
                     self._leak(f"process {pid} of {loss.unit} is left from {loss.lease}")
 
     def at_the_end(self) -> None:
@@ -269,9 +269,9 @@ class Losses:
         row = self.oracle.last.row(SITE, lease)
         return row is None or bool(row["over"])
 
-    def _leak(self, words: str) -> None:
+    def _leak(self, violation: str) -> None:
         self.leaked += 1
-        self.oracle.say(words)
+        self.oracle.say(violation)
 
     def summary(self) -> dict[str, Any]:
         """The counts; what was neither repaired nor replaced nor let go is a violation, or still open."""
@@ -299,9 +299,9 @@ def _directory(pid: int) -> str:
 
 def _told_process(data: dict[str, Any], number: int) -> int:
     """The first process of a unit, as the site has told the holder; 0 where it has not."""
-    told = data["unit_properties"]
-    found = told[number] if number < len(told) else None
-    return int(found.get("pid", 0)) if isinstance(found, dict) else 0
+    properties = data["unit_properties"]
+    entry = properties[number] if number < len(properties) else None
+    return int(entry.get("pid", 0)) if isinstance(entry, dict) else 0
 
 
 def _is_told(seen: Observation, loss: Loss) -> bool:

@@ -58,8 +58,8 @@ class Observation:
         """The states and data of all leases; they change while there is progress."""
         return [
             (name, lease, row["state"], row["data"])
-            for name, held in self.leases.items()
-            for lease, row in (held or {}).items()
+            for name, leases in self.leases.items()
+            for lease, row in (leases or {}).items()
         ]
 
     def row(self, actor: str, lease: str) -> dict[str, Any] | None:
@@ -118,15 +118,15 @@ class Oracle:
         row = self.last.row(SITE, lease)
         return None if row is None else row["data"]["end"] * self.fleet.tick_seconds + LATE_SECONDS
 
-    def say(self, words: str) -> None:
+    def say(self, violation: str) -> None:
         """Adds a violation."""
-        if words not in self.violations:
-            self.violations.append(words)
+        if violation not in self.violations:
+            self.violations.append(violation)
 
     def hear(self, verifier: FleetVerifier) -> None:
         """Takes what the actors' events show: properties that are violated, and steps that are not allowed."""
-        for words in verifier.complaints:
-            self.say(words)
+        for complaint in verifier.complaints:
+            self.say(complaint)
 
     def observe(self) -> Observation:
         """Observes once, and checks."""
@@ -155,8 +155,8 @@ class Oracle:
             self.extensions += before and end > before
             self._ends[lease] = max(end, before)
         self.last = seen
-        for words in [*self.observer.violations]:
-            self.say(words)
+        for violation in [*self.observer.violations]:
+            self.say(violation)
         return seen
 
     def _one_lease_each(self, seen: Observation) -> None:
@@ -204,10 +204,10 @@ class Oracle:
             meant -= {name for name in meant if self._births.get((lease, name)) in self.killed}
             running = sum(of == lease for name, of in seen.running().items() if name in meant)
             if row["state"] == "active" and seen.now < data["lease_end"] and running < len(meant):
-                words = f"{lease} is active with {counted(len(meant), 'unit')}, and {running} run"
-                suspects[words] = (data["lease_end"], row["since"])
-                if self._suspects.get(words) == suspects[words]:
-                    self.say(words)
+                violation = f"{lease} is active with {counted(len(meant), 'unit')}, and {running} run"
+                suspects[violation] = (data["lease_end"], row["since"])
+                if self._suspects.get(violation) == suspects[violation]:
+                    self.say(violation)
         self._suspects = suspects
 
     # At rest, and at the end
@@ -231,7 +231,7 @@ class Oracle:
     def over(self, lease: str) -> bool:
         """Returns whether a lease is, or was, over at all actors that have it."""
         if lease not in self._over:
-            rows = [(name, held.get(lease)) for name, held in self.last.leases.items() if held is not None]
+            rows = [(name, leases.get(lease)) for name, leases in self.last.leases.items() if leases is not None]
             known = [(name, row) for name, row in rows if row is not None]
             if len(rows) == len(ROLES) and known and all(self._done(name, row) for name, row in known):
                 self._over.add(lease)
@@ -246,8 +246,8 @@ class Oracle:
         """Checks what is left when all is over."""
         self.observer.close()
         self.observe()
-        for name, held in self.last.leases.items():
-            for row in (held or {}).values():
+        for name, leases in self.last.leases.items():
+            for row in (leases or {}).values():
                 if not self._done(name, row):
                     self.say(f"{row['lease']} is left at {name}, {row['state']}")
         kept = {row["lease"] for row in (self.last.leases[SITE] or {}).values() if not row["over"]}

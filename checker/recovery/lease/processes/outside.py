@@ -79,8 +79,8 @@ def begins(process: UnitProcess, folder: str) -> bool:
 def unit_processes(folder: Path) -> Iterator[UnitProcess]:
     """All processes in units of a fleet, and of guests on them."""
     for pid in os.listdir("/proc"):
-        if pid.isdecimal() and (found := look(pid, str(folder))) is not None:
-            yield found
+        if pid.isdecimal() and (process := look(pid, str(folder))) is not None:
+            yield process
 
 
 class Observer(threading.Thread):
@@ -116,40 +116,40 @@ class Observer(threading.Thread):
             self.look()
 
     def look(self) -> None:
-        found: dict[str, list[UnitProcess]] = {}
+        by_unit: dict[str, list[UnitProcess]] = {}
         for process in unit_processes(self.folder):
-            found.setdefault(process.unit, []).append(process)
+            by_unit.setdefault(process.unit, []).append(process)
         self.looks += 1
-        units = {unit for unit, users in found.items() if not all(p.guest for p in users)}
+        units = {unit for unit, users in by_unit.items() if not all(p.guest for p in users)}
         self.most = max(self.most, len(units))
-        self.guests = max(self.guests, sum(any(p.guest for p in users) for users in found.values()))
-        self.starting = max(self.starting, sum(any(p.starting and not p.guest for p in of) for of in found.values()))
-        for unit, users in found.items():
+        self.guests = max(self.guests, sum(any(p.guest for p in users) for users in by_unit.values()))
+        self.starting = max(self.starting, sum(any(p.starting and not p.guest for p in of) for of in by_unit.values()))
+        for unit, users in by_unit.items():
             self._hands(unit, {(p.session, p.lease): p for p in users if not p.guest})
             guests = {p.lease: p for p in users if p.guest}
             if guests and not self.excused():
                 self._guests(unit, guests, {p.lease: p for p in users if not p.guest})
-        self._alone = {key: since for key, since in self._alone.items() if key[0] in found}
+        self._alone = {key: since for key, since in self._alone.items() if key[0] in by_unit}
         self._late = {
             (unit, of): since
             for (unit, of), since in self._late.items()
-            if any(p.guest and p.lease == of for p in found.get(unit, ()))
+            if any(p.guest and p.lease == of for p in by_unit.get(unit, ()))
         }
 
     def _hands(self, unit: str, users: dict[tuple[str, str], UnitProcess]) -> None:
         """Processes are looked at one after the other: those that are still there now were there together."""
         still = self._still(users.values()) if len(users) > 1 else []
         if len(still) > 1:
-            words = " and ".join(sorted(f"{p.lease} (session {p.session})" for p in still))
-            self.violations[f"{unit} is in two hands: {words}"] = None
+            holders = " and ".join(sorted(f"{p.lease} (session {p.session})" for p in still))
+            self.violations[f"{unit} is in two hands: {holders}"] = None
 
     def _guests(self, unit: str, guests: dict[str, UnitProcess], owners: dict[str, UnitProcess]) -> None:
         others = {f"a guest of {lease}": p for lease, p in guests.items()}
         others |= {lease: p for lease, p in owners.items() if lease not in guests}
         still = self._still(others.values()) if len(others) > 1 else []
         if len({p.lease for p in still}) > 1:
-            words = " and ".join(sorted(f"{'a guest of ' if p.guest else ''}{p.lease}" for p in still))
-            self.violations[f"{unit} is used by {words}"] = None
+            users = " and ".join(sorted(f"{'a guest of ' if p.guest else ''}{p.lease}" for p in still))
+            self.violations[f"{unit} is used by {users}"] = None
         now, moment = time.time(), time.monotonic()
         for lease, guest in guests.items():
             end = self.end_of(lease)

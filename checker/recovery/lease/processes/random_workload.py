@@ -110,10 +110,10 @@ class RandomWorkload:
                 self.said.append(f"{plan.lease}: {counted(plan.flex_to, 'unit')} wanted now")
 
 
-def with_words(client: Client, lease: str, what: str, **given: object) -> bool:
+def with_words(client: Client, lease: str, verb: str, **given: object) -> bool:
     """Asks for something that the actor may decline."""
     try:
-        client.post("leases", lease, what, **given)
+        client.post("leases", lease, verb, **given)
     except Unreachable:
         raise
     except ClientError:

@@ -227,5 +227,5 @@ class Workload:
             for lease in (BYSTANDER, LEASE, NEXT)
         )
         deaf = [name for name in ROLES if seen.leases[name] is None]
-        words = "".join(f"; {name} does not answer, its last words: {self.fleet.last_words(name)}" for name in deaf)
-        return f"{', '.join(leases)}; running {seen.running()}{words}"
+        remarks = "".join(f"; {name} does not answer, its last words: {self.fleet.last_words(name)}" for name in deaf)
+        return f"{', '.join(leases)}; running {seen.running()}{remarks}"

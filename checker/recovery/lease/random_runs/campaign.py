@@ -68,13 +68,13 @@ def random_campaign(
 ) -> RandomCampaign:
     """Plays runs until there were so many, the time is over, or `most` have failed."""
     until = None if hours is None else time.perf_counter() + hours * 3600
-    found = RandomCampaign(first=seed)
+    result = RandomCampaign(first=seed)
     seeds = _chunks(seed, None if runs is None else seed + runs, until)
     here = jobs == 1 or (runs is not None and runs <= CHUNK)
-    with found.timed():
-        found.collect(in_processes(_part, seeds, 0 if here else jobs), watch, runs or 0, most)
-    found.failures.sort(key=lambda failed: failed.seed)
-    return found
+    with result.timed():
+        result.collect(in_processes(_part, seeds, 0 if here else jobs), watch, runs or 0, most)
+    result.failures.sort(key=lambda failed: failed.seed)
+    return result
 
 
 def _chunks(first: int, last: int | None, until: float | None) -> Iterator[range]:
@@ -85,13 +85,13 @@ def _chunks(first: int, last: int | None, until: float | None) -> Iterator[range
 
 
 def _part(seeds: range) -> list[tuple[tuple[RunPlan, int], CaseOutcome]]:
-    found = []
+    outcomes = []
     for plan in map(plan_of, seeds):
         run = RandomRun(plan)
         outcome = run.play()
         lost = run.sim.network.lost
-        found.append(((plan, lost), failed(plan, outcome) if outcome.findings else outcome))
-    return found
+        outcomes.append(((plan, lost), failed(plan, outcome) if outcome.findings else outcome))
+    return outcomes
 
 
 def play(plan: RunPlan) -> CaseOutcome:
@@ -104,8 +104,8 @@ def failed(plan: RunPlan, outcome: CaseOutcome) -> FailedRun:
     checks = {finding.check for finding in outcome.findings}
     smallest = shrunk(plan, lambda less: any(finding.check in checks for finding in play(less).findings))
     run = RandomRun(smallest)
-    found = run.play().findings
-    named = (match[0] for finding in found if (match := LEASE.search(finding.words)))
+    findings = run.play().findings
+    named = (match[0] for finding in findings if (match := LEASE.search(finding.words)))
     lease = next(named, run.leases[0] if run.leases else f"{SERVICE_MANAGER}:1000")
     return FailedRun(
         outcome.name,
@@ -114,6 +114,6 @@ def failed(plan: RunPlan, outcome: CaseOutcome) -> FailedRun:
         crashes=outcome.crashes,
         path=run.path(lease),
         plan=smallest,
-        smallest=found,
+        smallest=findings,
         lease=lease,
     )

@@ -47,8 +47,8 @@ class PlannedEvent:
         return ActorPartition(self.who, other, both=bool(both))
 
     def __str__(self) -> str:
-        words = " ".join(filter(None, (self.who, *map(str, self.numbers), self.more)))
-        return f"tick {self.tick}: {self.kind} {words}".rstrip()
+        details = " ".join(filter(None, (self.who, *map(str, self.numbers), self.more)))
+        return f"tick {self.tick}: {self.kind} {details}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,13 +91,13 @@ class RandomRun(LeaseRun):
             self._come_to_rest()
         except (Livelock, TimeoutError) as error:
             self.say("actor", f"it does not come to rest: {error}")
-        for words in self.committed.lost[:MOST_LOST]:  # properties may be broken for no other reason
-            self.say("record", words)
+        for reason in self.committed.lost[:MOST_LOST]:  # properties may be broken for no other reason
+            self.say("record", reason)
         for monitor in self.monitors:
             for name, when in () if self.skewed else monitor.broken.items():
                 self.say("invariant", f"{monitor.lease}: {name} does not hold {when}")
-        for words in self.use.wrong:
-            self.say("use", words)
+        for reason in self.use.wrong:
+            self.say("use", reason)
         self.report_steps()
         self.report_errors()
         self.outcome.asked = sum(monitor.asked for monitor in self.monitors)
@@ -190,9 +190,9 @@ class RandomRun(LeaseRun):
 
     def _tell_lost(self, number: int) -> None:
         """The site hears that a unit is lost, if it runs and the unit is not up again."""
-        held = self.sim.held(BELOW, f"unit[{number}]")
+        instance = self.sim.held(BELOW, f"unit[{number}]")
         lost = self.sim.inventory.units[number].name not in self.sim.up()
-        if held is not None and held.state == "active" and lost:
+        if instance is not None and instance.state == "active" and lost:
             self.tell(f"unit[{number}]", BELOW, "lost")
 
     def _client(self, act: PlannedEvent) -> None:
@@ -208,8 +208,10 @@ class RandomRun(LeaseRun):
                     until = max(until, later)
                     self.sim.wish("demand", lease, units, until, term, start=min(sum(start), until - 1))
                 case "flex":
-                    held = sorted(self.data(lease).get("lease_units", ()))
-                    given = self.chance.sample(held, self.chance.randint(0, max(0, len(held) - numbers[0])))
+                    unit_numbers = sorted(self.data(lease).get("lease_units", ()))
+                    given = self.chance.sample(
+                        unit_numbers, self.chance.randint(0, max(0, len(unit_numbers) - numbers[0]))
+                    )
                     self.sim.wish("flex", lease, numbers[0], soon=self.chance.random() < 0.5, victims=given)
                 case "prolong":
                     self.sim.wish("prolong", lease, max(numbers[0], later))
