@@ -238,7 +238,7 @@ def log_case(
 
     Args:
         system: that the actors play.
-        words: how it is named.
+        name: how it is named.
         settings: its constants.
         chains: by actor, its events.
         begin: the cut after which it begins; None: as early as events tell.

@@ -52,8 +52,8 @@ class Run:
         self.told.append("run")
         self._stage("run")
 
-    def say(self, check: str, words: str) -> None:
-        self.outcome.say(check, words)
+    def say(self, check: str, reason: str) -> None:
+        self.outcome.say(check, reason)
 
     def close(self) -> None:
         self.told.append("close")
