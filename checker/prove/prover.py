@@ -171,7 +171,7 @@ class Strategies:
         cases: Sequence[System] = (),
     ) -> None:
         self.system, self.setting, self.small, self.jobs, self.watch = system, setting, small, jobs, watch
-        self.tell = tell or (lambda words: None)
+        self.tell = tell or (lambda message: None)
         self.strengthened = system
         self.take(Induction(scope=setting.scope or FaultScope.of(system)) if induction is None else induction)
         self.runs: dict[str, tuple[Path, str]] = {}
@@ -228,10 +228,10 @@ class Strategies:
 
     def verdict(self, name: str, kind: Kind) -> ClaimVerdict:
         """Returns what is known of a claim."""
-        found = ClaimVerdict(name, kind, "undecided", seconds=self.spent.get(name, 0.0))
+        verdict = ClaimVerdict(name, kind, "undecided", seconds=self.spent.get(name, 0.0))
         if name in self.proved:
             return replace(
-                found,
+                verdict,
                 verdict="proved",
                 method=self.proved[name],
                 vacuous=self.vacuous.get(name, ""),
@@ -239,9 +239,9 @@ class Strategies:
             )
         if name in self.runs:
             path, faults = self.runs[name]
-            return replace(found, verdict="counterexample", method="explored", path=path, faults=faults)
+            return replace(verdict, verdict="counterexample", method="explored", path=path, faults=faults)
         fixed = self.fixed.get(name, "")
-        return replace(found, fixed=fixed, reason=self._reason(name, fixed), cti=self.ctis.get(name))
+        return replace(verdict, fixed=fixed, reason=self._reason(name, fixed), cti=self.ctis.get(name))
 
     def _reason(self, name: str, fixed: str) -> str:
         ended = f"; cut short: {', '.join(self.cut_off[name])}" if name in self.cut_off else ""
@@ -251,8 +251,8 @@ class Strategies:
         if name in self.induction.undecided:
             return self.induction.undecided[name] + proved
         at = self.induction.broken_by.get(name, "")
-        words = f"{at} breaks it from a state that no lemma excludes" if at else "it was not proved"
-        return words + (f"; {'; '.join(self.explored)} do not contradict it" if self.explored else "") + proved
+        reason = f"{at} breaks it from a state that no lemma excludes" if at else "it was not proved"
+        return reason + (f"; {'; '.join(self.explored)} do not contradict it" if self.explored else "") + proved
 
     def open(self, names: Iterable[str]) -> list[str]:
         """Returns those of some claims that are neither proved nor contradicted."""
@@ -271,27 +271,27 @@ class Strategies:
         asked = replace(small, properties={**small.lemmas, **small.properties})
         parted = ["partition=1"] if steps_read_reachability(small) else []  # `reachable` is arbitrary in a proof
         faults = [*parted, self.induction.scope.usual(small)]
-        for words in dict.fromkeys(["", *(faults if self.induction.scope.any else [])]):
+        for budget in dict.fromkeys(["", *(faults if self.induction.scope.any else [])]):
             if not self.open(names):
                 return
-            if words in self.searched:
+            if budget in self.searched:
                 continue
             self.tell("exploring")
             left = min(until - time.perf_counter(), self.setting.seconds_left)
             if left <= 0:
                 return
             limits = Limits(states=MOST_EXPLORED, seconds=None if left == inf else left, memory=self.setting.memory)
-            explored = explore(asked, limits, progress=progress, budget=Budget.parse(words) if words else None)
+            explored = explore(asked, limits, progress=progress, budget=Budget.parse(budget) if budget else None)
             if explored.interrupted:
                 raise KeyboardInterrupt
             short = "" if explored.complete else f" ({explored.why_incomplete})"
-            under = f" with {words}" if words else " without faults"
+            under = f" with {budget}" if budget else " without faults"
             if explored.complete:
-                self.searched.add(words)
+                self.searched.add(budget)
             self.explored.append(f"{explored.distinct:,} states{under}{short}")
             for result in explored.properties:
                 if result.name in self.open(names) and result.verdict == "violated" and result.path is not None:
-                    self.runs[result.name] = result.path, words
+                    self.runs[result.name] = result.path, budget
 
     def k_induction(self, names: Sequence[str]) -> None:
         """Properties that hold after several steps along which they have held."""
@@ -301,10 +301,10 @@ class Strategies:
         self.tell(f"k-induction of {', '.join(asked)}")
         limit = self.setting.limit_seconds
         run = partial(_run_k_induction, self.system, self.setting, frozenset(self.induction.proved))
-        for name, found in map_in_workers(
+        for name, outcome in map_in_workers(
             run, asked, SLOWEST * limit + GRACE_SECONDS, self.jobs, until=self.setting.until
         ):
-            depth, seconds = (None, limit) if found is None else found
+            depth, seconds = (None, limit) if outcome is None else outcome
             self._spend(name, seconds)
             if depth is None:
                 self.cut_off.setdefault(name, []).append("k-induction")
@@ -317,7 +317,7 @@ class Strategies:
         began = time.perf_counter()
         # The limit is for each property, and so for some of them together.
         limited = self.setting.limited(len(names) * self.setting.limit_seconds)
-        found = strengthened(
+        strengthening = strengthened(
             self.system,
             limited,
             self.small,
@@ -331,15 +331,15 @@ class Strategies:
             self._spend(name, (time.perf_counter() - began) / len(names))
         some = any_number(self.system, self.setting)
         sizes = ", ".join(f"{type_.name}={type_.count}" for type_ in self.small.counted() if type_.name in some)
-        self.fixed |= dict.fromkeys(found.fixed, sizes)
-        for name in found.cut_short:
+        self.fixed |= dict.fromkeys(strengthening.fixed, sizes)
+        for name in strengthening.cut_short:
             self.cut_off.setdefault(name, []).append("the search for lemmas")
-        if found.proved:
-            self.lemmas, self.induction = found.lemmas, found.induction
-            self.proved |= dict.fromkeys(found.proved, "induction, with lemmas from explored states")
-            again = {n: how for n, how in found.induction.proved.items() if n in self.system.lemmas}
+        if strengthening.proved:
+            self.lemmas, self.induction = strengthening.lemmas, strengthening.induction
+            self.proved |= dict.fromkeys(strengthening.proved, "induction, with lemmas from explored states")
+            again = {n: how for n, how in strengthening.induction.proved.items() if n in self.system.lemmas}
             self.proved = {**again, **self.proved}
-            self.strengthened = with_lemmas(self.system, found.lemmas)
+            self.strengthened = with_lemmas(self.system, strengthening.lemmas)
 
     def antecedents(self, progress: Callable[[Progress], None] | None = None, *, is_asked: bool = True) -> None:
         """Finds the properties that are proved because their antecedents are never true.
@@ -376,13 +376,13 @@ class Strategies:
         """The properties whose antecedents no explored case has; they are open where exploring is cut short."""
         asked = replace(model, properties={n: model.properties[n] for n in sorted(names)}, ends=None)
         limits = Limits(seconds=min(ANTECEDENT_LIMITS * self.setting.limit_seconds, self.setting.seconds_left))
-        found = explore(asked, limits, progress=progress, budget=Budget.parse(faults) if faults else None)
-        if found.interrupted:
+        explored = explore(asked, limits, progress=progress, budget=Budget.parse(faults) if faults else None)
+        if explored.interrupted:
             raise KeyboardInterrupt
-        if not found.complete:
+        if not explored.complete:
             self.vacuity_open = sorted(names)
             return names
-        return names & {*found.vacuous}
+        return names & {*explored.vacuous}
 
     def _prove_vacuous(self, names: set[str]) -> None:
         """Proves, as properties are proved, that antecedents are never true."""
@@ -391,17 +391,17 @@ class Strategies:
             p = system.properties[name]
             assert p.when is not None
             negated[f"the antecedent of {name} is never true"] = replace(p, claim=negation(p.when), when=None)
-        claims = {words: replace(p, name=words) for words, p in negated.items()}
+        claims = {claim_name: replace(p, name=claim_name) for claim_name, p in negated.items()}
         limited = self.setting.limited(VACUITY_LIMITS * self.setting.limit_seconds)
-        found = induct(
+        induction = induct(
             replace(system, properties={**system.properties, **claims}),
             limited,
             jobs=self.jobs,
             watch=self.watch,
             before=self.induction,
         )
-        for words, p in negated.items():
-            if words in found.proved:
+        for claim_name, p in negated.items():
+            if claim_name in induction.proved:
                 self.vacuous[p.name] = f"no {_case(p)} has its antecedent"
 
     def _cti(self, name: str) -> None:

@@ -55,22 +55,22 @@ def constants_of(e: x.Expression) -> Iterator[str]:
 
 def reading(part: object) -> dict[str, x.Expression]:
     """The constants that a part of the model reads, each with the first expression that does."""
-    found: dict[str, x.Expression] = {}
+    readings: dict[str, x.Expression] = {}
     for whole in parts.expressions(part):
         for name in constants_of(whole):
-            found.setdefault(name, whole)
-    return found
+            readings.setdefault(name, whole)
+    return readings
 
 
 def explored_with(system: System) -> frozenset[str]:
     """The constants that say how far a system is explored: values to try, the last tick, budgets, limits."""
-    found = set(system.loaded_with.get("exploring", ()))
+    names = set(system.loaded_with.get("exploring", ()))
     for datum in _data(system):
         for end in datum.explore or ():
-            found.update(constants_of(end))
+            names.update(constants_of(end))
     for bound in (system.constraint, system.initially):
-        found.update(constants_of(bound) if bound is not None else ())
-    return frozenset(found)
+        names.update(constants_of(bound) if bound is not None else ())
+    return frozenset(names)
 
 
 def _data(system: System) -> Iterable[Datum]:
@@ -84,8 +84,8 @@ def _data(system: System) -> Iterable[Datum]:
 
 def machine_constants(system: System) -> Mapping[str, x.Expression | None]:
     """The constants that machines are made of, or read, with an expression that does; None: the loader has read it."""
-    found: dict[str, x.Expression | None] = dict.fromkeys(sorted(system.loaded_with.get("machines", ())))
+    readings: dict[str, x.Expression | None] = dict.fromkeys(sorted(system.loaded_with.get("machines", ())))
     for role in system.roles.values():
         for part in (role.states, role.tasks):
-            found |= {name: e for name, e in reading(part).items() if found.get(name) is None}
-    return found
+            readings |= {name: e for name, e in reading(part).items() if readings.get(name) is None}
+    return readings

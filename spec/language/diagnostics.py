@@ -52,13 +52,13 @@ def codes() -> dict[str, str]:
 @cache
 def wordings() -> dict[str, Wording]:
     """Every kind of finding, by its name."""
-    found = {}
+    rows = {}
     for code, entry in _table().items():
         for name, texts in entry.items():
             if name != "title":
                 remedy = Template(texts["remedy"]) if "remedy" in texts else None
-                found[name] = Wording(code, Template(texts["what"]), remedy)
-    return found
+                rows[name] = Wording(code, Template(texts["what"]), remedy)
+    return rows
 
 
 @cache
@@ -135,24 +135,24 @@ class Sink:
     seen: set[Diagnostic] = field(default_factory=set)
     excused: Mapping[tuple[str, Place], str] = field(default_factory=dict)
 
-    def error(self, wording: str, at: Place, /, *, near: str | None = None, code: str = "", **words: Any) -> None:
+    def error(self, wording: str, at: Place, /, *, near: str | None = None, code: str = "", **details: Any) -> None:
         """Adds an error in the words of diagnostics.yaml, under another code if one is given.
 
-        Lists among `words` are joined by commas.
+        Lists among `details` are joined by commas.
         """
-        self._put(wording, at, near, "error", words, code)
+        self._put(wording, at, near, "error", details, code)
 
-    def error_of_values(self, wording: str, at: Place, depends: frozenset[str], /, **words: Any) -> None:
+    def error_of_values(self, wording: str, at: Place, depends: frozenset[str], /, **details: Any) -> None:
         """Adds an error that may depend on the values of some constants."""
-        self._put(wording, at, None, "error", words, depends=depends)
+        self._put(wording, at, None, "error", details, depends=depends)
 
-    def warning(self, wording: str, at: Place, /, *, near: str | None = None, **words: Any) -> None:
-        self._put(wording, at, near, "warning", words)
+    def warning(self, wording: str, at: Place, /, *, near: str | None = None, **details: Any) -> None:
+        self._put(wording, at, near, "warning", details)
 
-    def unknown(self, wording: str, at: Place, word: str, known: Iterable[str], /, **words: Any) -> None:
+    def unknown(self, wording: str, at: Place, word: str, known: Iterable[str], /, **details: Any) -> None:
         """Adds an error about a name that is none of those that are known, with the nearest of them."""
         names = list(known)
-        self._put(wording, at, near_miss(word, names), "error", {**words, "word": word[:60], "known": names})
+        self._put(wording, at, near_miss(word, names), "error", {**details, "word": word[:60], "known": names})
 
     def _put(
         self,
@@ -160,11 +160,11 @@ class Sink:
         at: Place,
         near: str | None,
         severity: Severity,
-        words: Mapping[str, Any],
+        details: Mapping[str, Any],
         code: str = "",
         depends: frozenset[str] = frozenset(),
     ) -> None:
-        row, shown = wordings()[wording], {name: _shown(word) for name, word in words.items()}
+        row, shown = wordings()[wording], {name: _shown(detail) for name, detail in details.items()}
         remedy = None if row.remedy is None else row.remedy.substitute(shown)
         self.add(Diagnostic(code or row.code, at, row.what.substitute(shown), near, remedy, severity, depends))
 
@@ -181,8 +181,8 @@ class Sink:
         self.seen.add(diagnostic)
         self.found.append(diagnostic)
         if len(self.found) >= MAX_FOUND:
-            what = f"{MAX_FOUND:,} findings; the rest is not read"
-            raise SpecError([*self.found, Diagnostic("LH112", diagnostic.place, what, None, "mend these first")])
+            message = f"{MAX_FOUND:,} findings; the rest is not read"
+            raise SpecError([*self.found, Diagnostic("LH112", diagnostic.place, message, None, "mend these first")])
 
     @property
     def errors(self) -> list[Diagnostic]:
@@ -219,9 +219,9 @@ class DiscardingSink(Sink):
         pass
 
 
-def printable(words: str) -> str:
+def printable(text: str) -> str:
     """Words of the user, quoted, with what cannot be shown written as escapes."""
-    return f"`{''.join(c if c.isprintable() else repr(c)[1:-1] for c in words)}`"
+    return f"`{''.join(c if c.isprintable() else repr(c)[1:-1] for c in text)}`"
 
 
 def a(noun: str) -> str:
@@ -241,9 +241,9 @@ def _shown(word: object) -> str:
     return str(word) if isinstance(word, str) or not isinstance(word, Iterable) else listed(word, 30)
 
 
-def listed(words: Iterable[str], limit: int = 12) -> str:
+def listed(items: Iterable[str], limit: int = 12) -> str:
     """`a, b, c`, cut with the number that was left out."""
-    names = [str(w) for w in words]
+    names = [str(w) for w in items]
     if not names:
         return "none"
     if len(names) > limit:

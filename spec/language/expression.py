@@ -319,24 +319,24 @@ _PARTS: Mapping[type, tuple[str, ...]] = {
 
 
 def children(expression: Expression) -> list[Expression]:
-    found: list[Expression] = []
+    parts: list[Expression] = []
     for name in _PARTS[type(expression)]:
         value = getattr(expression, name)
         if isinstance(value, tuple):
-            found += [v for v in value if v is not None]
+            parts += [v for v in value if v is not None]
         elif value is not None:
-            found.append(value)
-    return found
+            parts.append(value)
+    return parts
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
     """The expression and everything inside it."""
     todo = [expression]
     while todo:
-        found = todo.pop()
-        yield found
-        if _PARTS[type(found)]:
-            todo += reversed(children(found))
+        part = todo.pop()
+        yield part
+        if _PARTS[type(part)]:
+            todo += reversed(children(part))
 
 
 def rewrites(
@@ -347,18 +347,18 @@ def rewrites(
     for name in _PARTS[type(expression)]:
         value = getattr(expression, name)
         if isinstance(value, Node):
-            for new, words in rewrites(value, change):  # type: ignore[arg-type]
-                yield replace(expression, **{name: new}), words  # type: ignore[arg-type]
+            for new, description in rewrites(value, change):  # type: ignore[arg-type]
+                yield replace(expression, **{name: new}), description  # type: ignore[arg-type]
         elif isinstance(value, tuple):
             for i, part in enumerate(value):
-                for new, words in rewrites(part, change) if isinstance(part, Node) else ():  # type: ignore[arg-type]
+                for new, description in rewrites(part, change) if isinstance(part, Node) else ():  # type: ignore[arg-type]
                     changed = (*value[:i], new, *value[i + 1 :])
-                    yield replace(expression, **{name: changed}), words  # type: ignore[arg-type]
+                    yield replace(expression, **{name: changed}), description  # type: ignore[arg-type]
 
 
 def with_parts(e: Expression, change: Callable[[Expression], Expression]) -> Expression:
     """The expression with each of its direct parts changed; itself where none of them does."""
-    found: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     for name in _PARTS[type(e)]:
         value = getattr(e, name)
         if isinstance(value, Node):
@@ -369,8 +369,8 @@ def with_parts(e: Expression, change: Callable[[Expression], Expression]) -> Exp
         else:
             continue
         if new is not value:
-            found[name] = new
-    return replace(e, **found) if found else e
+            changes[name] = new
+    return replace(e, **changes) if changes else e
 
 
 def with_variables(e: Expression, of: Mapping[str, Callable[[BoundVariable], Expression]]) -> Expression:

@@ -55,19 +55,19 @@ def find(name_or_folder: str | Path) -> tuple[Path, str]:
     Raises:
         SpecError: LH703, when there is neither.
     """
-    words = str(name_or_folder)
-    if words in SHIPPED:
-        return shipped_folder(words), words
+    text = str(name_or_folder)
+    if text in SHIPPED:
+        return shipped_folder(text), text
     folder = Path(name_or_folder)
     try:
         if folder.is_dir():
-            return folder, words.rstrip("/") or "/"
+            return folder, text.rstrip("/") or "/"
         if folder.name == "system.yaml" and folder.is_file():
             return folder.parent, str(folder.parent)
     except (OSError, ValueError):
         pass
-    sink, shown = Sink(), words if len(words) <= 80 else words[:77] + "..."
-    near = near_miss(words, [*SHIPPED, *_beside(folder)])
+    sink, shown = Sink(), text if len(text) <= 80 else text[:77] + "..."
+    near = near_miss(text, [*SHIPPED, *_beside(folder)])
     sink.error("unknown_system", NOWHERE, near=near, word=shown, known=SHIPPED)
     raise SpecError(sink.found)
 
@@ -136,19 +136,19 @@ def load_files(
         fresh = Sink([*sink.found], {*sink.seen}, excused)
         return _build(files, values, fresh, (*trail, folder)), fresh
 
-    system, found = built(given, {})
-    if any(d.depends for d in found.errors):
-        excused = _of_some_values(files, given, found, lambda values: built(values, {})[1])
-        system, found = built(given, excused) if excused else (system, found)
-    if given and found.errors:
-        raise SpecError(_blamed_on_values(given, found.found, built({}, {})[1].found))
-    found.raise_errors()
+    system, findings = built(given, {})
+    if any(d.depends for d in findings.errors):
+        excused = _of_some_values(files, given, findings, lambda values: built(values, {})[1])
+        system, findings = built(given, excused) if excused else (system, findings)
+    if given and findings.errors:
+        raise SpecError(_blamed_on_values(given, findings.found, built({}, {})[1].found))
+    findings.raise_errors()
     assert system is not None
     return system
 
 
 def _blamed_on_values(
-    given: Mapping[str, str], found: Sequence[Diagnostic], declared: Sequence[Diagnostic]
+    given: Mapping[str, str], findings: Sequence[Diagnostic], declared: Sequence[Diagnostic]
 ) -> list[Diagnostic]:
     """The findings with values that were given; the errors that declared values do not earn name them.
 
@@ -160,14 +160,14 @@ def _blamed_on_values(
     def by_values(d: Diagnostic) -> bool:
         return d.severity == "error" and d.code not in ("LH701", "LH702") and (d.code, d.place) not in known
 
-    return [replace(d, what=f"with {values}: {d.what}") if by_values(d) else d for d in found]
+    return [replace(d, what=f"with {values}: {d.what}") if by_values(d) else d for d in findings]
 
 
 MOST_VALUES = 24  # with which it is tried again whether an error depends on constants
 
 
 def _of_some_values(
-    files: SpecFiles, given: Mapping[str, str], found: Sink, tried: Callable[[Mapping[str, str]], Sink]
+    files: SpecFiles, given: Mapping[str, str], findings: Sink, tried: Callable[[Mapping[str, str]], Sink]
 ) -> dict[tuple[str, Place], str]:
     """The errors that other values of constants do not earn, each with the values that earn it.
 
@@ -176,14 +176,14 @@ def _of_some_values(
     """
     declarer = Declarer(files, given, DiscardingSink())
     constants = declarer.declare().constants
-    mistakes = {(d.code, d.place): d for d in found.errors if d.depends}
+    mistakes = {(d.code, d.place): d for d in findings.errors if d.depends}
     blamed: dict[tuple[str, Place], list[str]] = {}
     depends = sorted({name for d in mistakes.values() for name in d.depends} & constants.keys())
     others = [(constants[name], value) for name in depends for value in _other_values(constants[name])]
     for constant, value in others[:MOST_VALUES]:
         errors = tried({**given, constant.name: value}).errors
         here = {(d.code, d.place) for d in errors}
-        if not here <= {(d.code, d.place) for d in found.errors}:
+        if not here <= {(d.code, d.place) for d in findings.errors}:
             continue  # a value with which nothing can be said of it
         for key, d in mistakes.items():
             if key not in here and constant.name in d.depends and constant.name not in blamed.get(key, []):
@@ -267,8 +267,8 @@ def _build(files: SpecFiles, settings: Mapping[str, str], sink: Sink, trail: tup
     draft = accepting.with_meanings(draft, sink)
     expectations = builder.expectations(draft)
     migrations = Migrations(draft.roles, declarer, sink).read(files.migrations)
-    found = tuple(d for d in sink.found if d.severity == "warning")
-    return replace(draft, expectations=expectations, migrations=migrations, warnings=found)
+    warnings = tuple(d for d in sink.found if d.severity == "warning")
+    return replace(draft, expectations=expectations, migrations=migrations, warnings=warnings)
 
 
 class _SystemBuilder(ClaimBuilder):
@@ -278,14 +278,14 @@ class _SystemBuilder(ClaimBuilder):
         return optional(self.files.single.get(key), self.world, self.sink)
 
     def channels(self) -> dict[str, m.Channel]:
-        found = {}
+        channels = {}
         for name, place, node in entries(self.files.sections["channels"]):
             sender, receiver = self._role(node.get("from")), self._role(node.get("to"))
             kind_node = node.get("kind")
             kind, capacity = self._kind(kind_node) if kind_node is not None else (None, None)
             budgets = {f: self._budget(node.get(f)) for f in m.CHANNEL_FAULTS}
             if sender and receiver and kind:
-                found[name] = m.Channel(
+                channels[name] = m.Channel(
                     name,
                     sender,
                     receiver,
@@ -299,7 +299,7 @@ class _SystemBuilder(ClaimBuilder):
                     doc_of(node),
                     place,
                 )
-        return found
+        return channels
 
     def _kind(self, node: YamlNode) -> tuple[m.ChannelKind | None, int | None]:
         word, bracket, rest = node.text.partition("(")
@@ -352,7 +352,7 @@ class _SystemBuilder(ClaimBuilder):
         return m.Clock(int(value or 0), timers == "late", node.place)
 
     def environment(self) -> dict[str, m.Outside]:
-        found = {}
+        events = {}
         for name, place, node in entries(self.files.sections["environment"]):
             role = self._role(node.get("to"))
             if role is None:
@@ -375,8 +375,8 @@ class _SystemBuilder(ClaimBuilder):
             fair = {"true": m.Fair.WEAK, "strong": m.Fair.STRONG}.get(text_of(node, "fair"), m.Fair.NO)
             each = self._fair_for_each(name, node, fair, [*(scope.arguments or ())])
             enforced = text_of(node, "enforced") != "false"
-            found[name] = m.Outside(name, role, event, guard, fair, doc_of(node), place, enforced, each)
-        return found
+            events[name] = m.Outside(name, role, event, guard, fair, doc_of(node), place, enforced, each)
+        return events
 
     def _fair_for_each(self, name: str, node: YamlNode, fair: m.Fair, fields: Sequence[str]) -> tuple[str, ...]:
         """The fields of an action's event for each of whose values it is fair by itself."""
@@ -397,15 +397,15 @@ class _SystemBuilder(ClaimBuilder):
         return tuple(n.text for n in node if self._role(n) is not None)
 
     def actors(self, roles: Mapping[str, m.Role]) -> dict[str, tuple[str, ...]]:
-        found: dict[str, tuple[str, ...]] = {}
+        actors: dict[str, tuple[str, ...]] = {}
         playing: dict[str, str] = {}
         places: dict[str, Place] = {}
         for name, place, node in entries(self.files.sections["actors"]):
-            found[name] = tuple(n.text for n in node if self._role(n) is not None)
+            actors[name] = tuple(n.text for n in node if self._role(n) is not None)
             if not [*node]:
                 self.sink.error("actor_plays_nothing", place, name=name)
             if (
-                name in self.names.roles and name not in found[name]
+                name in self.names.roles and name not in actors[name]
             ):  # a role that nobody plays is an actor of that name
                 self.sink.error("actor_is_role", place, name=name)
             for role in node:
@@ -416,7 +416,7 @@ class _SystemBuilder(ClaimBuilder):
             parent = roles[name].parent if name in roles else None
             if parent is not None and playing.get(parent) != playing[name]:
                 self.sink.error("plays_without_parent", place, role=name, parent=parent, name=playing[name])
-        return found
+        return actors
 
     def runs(self, roles: Mapping[str, m.Role], messages: Mapping[str, m.Message]) -> m.Runs:
         """Returns who begins runs and who brings machines into others' runs, as declared, or as the machines show."""
@@ -472,7 +472,7 @@ class _SystemBuilder(ClaimBuilder):
         }
         patterns = shared["unvisited"]
         shared["unvisited"] = {t: patterns[p] for p in patterns for t in sorted(known) if fnmatchcase(t, p)}
-        found = []
+        expectations = []
         for name, place, run in node.pairs_of("runs"):
             settings: dict[str, Value] = {}
             for constant, where, value in run.pairs_of("set"):
@@ -481,7 +481,7 @@ class _SystemBuilder(ClaimBuilder):
             numbers = {k: int(text_of(run, k)) for k in _COUNTED if run.get(k) is not None}
             unvisited = self._explanations(run.get("unvisited"), known, "transition")
             broad = {t: unvisited[p] for p in unvisited if "*" in p for t in sorted(known) if fnmatchcase(t, p)}
-            found.append(
+            expectations.append(
                 Expectation(
                     name,
                     settings,
@@ -496,18 +496,18 @@ class _SystemBuilder(ClaimBuilder):
                     place,
                 )
             )
-        return tuple(found)
+        return tuple(expectations)
 
-    def _explanations(self, node: YamlNode | None, known: Iterable[str], what: str) -> dict[str, str]:
+    def _explanations(self, node: YamlNode | None, known: Iterable[str], kind: str) -> dict[str, str]:
         names = set(known)
         for name, place, _ in as_mapping(node).pairs():
-            self._exists(name, place, names, what)
+            self._exists(name, place, names, kind)
         return {name: " ".join(value.text.split()) for name, _, value in as_mapping(node).pairs()}
 
-    def _exists(self, name: str, place: Place, known: Iterable[str], what: str) -> None:
+    def _exists(self, name: str, place: Place, known: Iterable[str], kind: str) -> None:
         names = list(known)
         if name not in names and not ("*" in name and any(fnmatchcase(n, name) for n in names)):
-            self.sink.unknown("unknown_expected", place, name, names, what=what)
+            self.sink.unknown("unknown_expected", place, name, names, what=kind)
 
 
 _COUNTED = ("distinct", "generated", "edges", "depth", "initial", "product", "reachable")

@@ -51,8 +51,8 @@ class Signature:
     repeated: bool  # the last operand may come again
 
     @staticmethod
-    def read(words: str) -> Signature:
-        left, right = words.split(" -> ")
+    def read(text: str) -> Signature:
+        left, right = text.split(" -> ")
         operands = left.replace(", ", ",").split()
         repeated = operands[-1] == "..."
         return Signature(tuple(operands[:-1] if repeated else operands), right, repeated)
@@ -87,7 +87,7 @@ class Operator:
 
     @cached_property
     def signatures(self) -> tuple[Signature, ...]:
-        return tuple(Signature.read(words) for words in self.signature.split("; "))
+        return tuple(Signature.read(text) for text in self.signature.split("; "))
 
     @property
     def arguments(self) -> tuple[int, int]:
@@ -97,8 +97,8 @@ class Operator:
 
     def write(self, operands: Sequence[Written], binding: int = 0) -> str:
         """The operator as the language writes it, within one that binds as tightly as is said."""
-        words = self._words(operands)
-        return f"({words})" if self.binding < binding else words
+        text = self._words(operands)
+        return f"({text})" if self.binding < binding else text
 
     def _words(self, operands: Sequence[Written]) -> str:
         symbol, level = self.symbol or self.name, self.binding
@@ -213,10 +213,10 @@ FUNCTIONS = tuple(row.name for row in _ROWS if row.form == "call")
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=", "in", "not in")
 
 
-def template(words: str) -> Callable[..., str]:
+def template(text: str) -> Callable[..., str]:
     """Puts operands into words: one for each pair of braces in `({} + {})` or `({1} + {0})`, all into `({ and })`."""
-    every = re.fullmatch(r"(.*)\{([^}\d]+)\}(.*)", words)
+    every = re.fullmatch(r"(.*)\{([^}\d]+)\}(.*)", text)
     if every is None:
-        return words.format
+        return text.format
     head, glue, tail = every.groups()
     return lambda *operands: f"{head}{glue.join(operands)}{tail}"

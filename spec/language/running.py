@@ -35,10 +35,10 @@ def load_for_run(
     known = [name for name, constant in system.constants.items() if not constant.bounds]
     for name in settings or ():
         if (constant := system.constants[name]).bounds:
-            words = "no run has that bound"
+            reason = "no run has that bound"
             if constant.running is not None:
-                words = f"it is {show(constant.type, constant.running)} in every run"
-            sink.error("bound_for_run", NOWHERE, word=name, running=words, known=known or "none")
+                reason = f"it is {show(constant.type, constant.running)} in every run"
+            sink.error("bound_for_run", NOWHERE, word=name, running=reason, known=known or "none")
     for role in () if system.standing else system.roles.values():
         for state in role.initial:
             for case in state.on.get(TICK, ()):

@@ -45,11 +45,11 @@ class Assumptions:
         methods = (
             f"queries of at most {self.limit_seconds:g} s, induction{f', {more}' if self.most_steps else ' alone'}"
         )
-        return [f"{name}: {words}" for name, words in [*parts, ("methods", methods)] if words]
+        return [f"{name}: {text}" for name, text in [*parts, ("methods", methods)] if text]
 
     @staticmethod
     def _listed(values: Mapping[str, str]) -> str:
-        return ", ".join(f"{name} {words}" for name, words in values.items())
+        return ", ".join(f"{name} {value}" for name, value in values.items())
 
 
 def assumptions(system: System, setting: Setting, *, searches: bool = True) -> Assumptions:
@@ -124,20 +124,20 @@ def _left_out(system: System, setting: Setting) -> str:
 
 
 def _assumed(system: System) -> list[str]:
-    found = [
+    sentences = [
         "nobody is Byzantine: every role follows its text",
         "stores last: no actor comes back without what it has committed",
     ]
     if system.environment:
-        found.append("events from outside come as `environment` says, with fields within their types")
+        sentences.append("events from outside come as `environment` says, with fields within their types")
     if system.initially is not None:
-        found.append("the first state is as `initially` says")
+        sentences.append("the first state is as `initially` says")
     if system.clock is not None:
-        found.append("all actors' clocks agree")
+        sentences.append("all actors' clocks agree")
     every = [
         *linted_expressions(system),
         *(e for p in system.lemmas.values() for e in (p.when, p.claim) if e is not None),
     ]
     if any(x.mentions(e, lambda node: x.is_query(node, "reachable")) for e in every):
-        found.append("`reachable` is arbitrary: in any state, any two machines may be apart")
-    return found
+        sentences.append("`reachable` is arbitrary: in any state, any two machines may be apart")
+    return sentences

@@ -87,8 +87,8 @@ class VerificationCondition:
             "side conditions": self.side_conditions,
             "uses, of the state before": self.uses,
         }
-        said = [f"{title}: {', '.join(names)}" for title, names in lists.items() if names]
-        return _words("", f"Condition {number}, {self.kind}: {self.name}", *said) + self.script
+        lines = [f"{title}: {', '.join(names)}" for title, names in lists.items() if names]
+        return _words("", f"Condition {number}, {self.kind}: {self.name}", *lines) + self.script
 
 
 class Certificate:
@@ -100,10 +100,10 @@ class Certificate:
         found: the result of induction.
     """
 
-    def __init__(self, system: System, setting: Setting, found: Induction) -> None:
-        self.system, self.found = system, found
+    def __init__(self, system: System, setting: Setting, induction: Induction) -> None:
+        self.system, self.found = system, induction
         self.encoding = setting.encoding(system)
-        self.claims = [c for c in claims_of(self.encoding) if c.name in found.proved]
+        self.claims = [c for c in claims_of(self.encoding) if c.name in induction.proved]
         self.invariant = [c for c in self.claims if not c.about_steps]
         self.words = assumptions(system, setting)
 
@@ -248,9 +248,9 @@ class _Script:
                 places = [z3.Const(f"at.{n}", sorts.sort(of)) for n, of in enumerate(arguments)]
                 with sorts.opened(places):
                     value = state.functions[key](*places)
-                words = " ".join(f"({place} {place.sort().sexpr()})" for place in places)
+                parameters = " ".join(f"({place} {place.sort().sexpr()})" for place in places)
                 name = quoted(f"{letter}.{'.'.join(key)}")
-                self._parts.append((f"{name} ({words}) {sorts.sort(result).sexpr()}", value))
+                self._parts.append((f"{name} ({parameters}) {sorts.sort(result).sexpr()}", value))
 
     def add(self, kind: str, terms: Iterable[Term]) -> None:
         """Assertions of one kind, by number."""
@@ -274,8 +274,8 @@ class _Script:
         values[-1], _, _ = values[-1].rpartition("\n(check-sat)")
         lines = [line for line in declarations.splitlines() if _is_of_the_state_before(line)]
         lines += [
-            f"(define-fun {head} {_argument(words.removesuffix(')'))})"
-            for (head, value), words in zip(self._parts, values, strict=True)
+            f"(define-fun {head} {_argument(printed.removesuffix(')'))})"
+            for (head, value), printed in zip(self._parts, values, strict=True)
         ]
         lines += [f"(assert {quoted(name)})" for name in self._asserted]
         lines += [f"(assert (not (and true {' '.join(map(quoted, self._goals))})))", "(check-sat)", "(reset)", ""]
@@ -292,15 +292,15 @@ def _is_of_the_state_before(line: str) -> bool:
     return not re.match(r"(;|\(set-info|\(declare-fun \|?(t|w|at|value)\.)", line)
 
 
-def _argument(words: str) -> str:
+def _argument(printed: str) -> str:
     """The text of a value, where z3 prints an application to it."""
     application = f"({VALUE} "
-    start, depth, end = words.rindex(application), 0, 0
-    for end in range(start, len(words)):
-        depth += {"(": 1, ")": -1}.get(words[end], 0)
+    start, depth, end = printed.rindex(application), 0, 0
+    for end in range(start, len(printed)):
+        depth += {"(": 1, ")": -1}.get(printed[end], 0)
         if not depth:
             break
-    return words[:start] + words[start + len(application) : end] + words[end + 1 :]
+    return printed[:start] + printed[start + len(application) : end] + printed[end + 1 :]
 
 
 def _words(*lines: str) -> str:

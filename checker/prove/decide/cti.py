@@ -76,12 +76,12 @@ class CounterexampleToInduction:
     @property
     def reached(self) -> Path | None:
         """A shortest path to a state like the one before the step, messages left aside."""
-        return next((found.alike for found in self.looked if found.alike is not None), None)
+        return next((check.alike for check in self.looked if check.alike is not None), None)
 
     @property
     def contradicted(self) -> Path | None:
         """A run that contradicts the claim."""
-        return next((found.contradicted for found in self.looked if found.contradicted is not None), None)
+        return next((check.contradicted for check in self.looked if check.contradicted is not None), None)
 
     @property
     def words(self) -> list[str]:
@@ -100,17 +100,17 @@ class CounterexampleToInduction:
             lines.append(f"{self.claim} does not hold in it")
         return [*lines, *map(self._answer, self.looked)]
 
-    def _answer(self, found: ReachabilityCheck) -> str:
+    def _answer(self, check: ReachabilityCheck) -> str:
         """Returns what one exploration says."""
-        none = "no state is like it" if found.complete else "no state that was looked at is like it"
-        if found.contradicted is not None:
-            return f"{found.where}: a run of {_steps(found.contradicted)} contradicts {self.claim}"
-        if found.alike is not None:
-            return f"{found.where}: a state like it, messages aside, is reached in {_steps(found.alike)}"
-        if found.placed is not None:
-            there = f"with other data the machines get there in {_steps(found.placed)}"
-            return f"{found.where}: {none}; {there}"
-        return f"{found.where}: {none}, not even with other data"
+        none = "no state is like it" if check.complete else "no state that was looked at is like it"
+        if check.contradicted is not None:
+            return f"{check.where}: a run of {_steps(check.contradicted)} contradicts {self.claim}"
+        if check.alike is not None:
+            return f"{check.where}: a state like it, messages aside, is reached in {_steps(check.alike)}"
+        if check.placed is not None:
+            there = f"with other data the machines get there in {_steps(check.placed)}"
+            return f"{check.where}: {none}; {there}"
+        return f"{check.where}: {none}, not even with other data"
 
 
 def counterexample_to_induction(
@@ -157,8 +157,8 @@ def counterexample_to_induction(
     else:
         return CounterexampleToInduction(claim_name, step_name, small, reason=why)
     looked: list[ReachabilityCheck] = []
-    for words in dict.fromkeys(["", *([encoding.scope.usual(small)] if encoding.scope.any else [])]):
-        looked.append(_looked(small, claim_name, before, words, min(seconds, setting.seconds_left)))
+    for budget in dict.fromkeys(["", *([encoding.scope.usual(small)] if encoding.scope.any else [])]):
+        looked.append(_looked(small, claim_name, before, budget, min(seconds, setting.seconds_left)))
         if looked[-1].contradicted is not None:
             break  # what more faults can do is then of no interest
     return CounterexampleToInduction(claim_name, step_name, small, before, after, tuple(looked))
@@ -264,28 +264,28 @@ def explored_within(
         seconds: at most.
     """
     asked = replace(small, properties=properties, ends=None)
-    found = explore(asked, Limits(seconds=seconds), budget=Budget.parse(budget) if budget else None)
-    words = f"{found.distinct:,} states {f'with {budget}' if budget else 'without faults'}"
-    return found, words if found.complete else f"{words} ({found.why_incomplete})"
+    exploration = explore(asked, Limits(seconds=seconds), budget=Budget.parse(budget) if budget else None)
+    where = f"{exploration.distinct:,} states {f'with {budget}' if budget else 'without faults'}"
+    return exploration, where if exploration.complete else f"{where} ({exploration.why_incomplete})"
 
 
 def _looked(small: System, claim_name: str, wanted: ModelState, budget: str, seconds: float) -> ReachabilityCheck:
     """Looks for a state among those that are reached under a budget of faults."""
     claim = small.properties.get(claim_name) or small.lemmas.get(claim_name)
-    found, where = explored_within(small, {} if claim is None else {claim_name: claim}, budget, seconds)
-    layout = found.paths.world.layout
+    exploration, where = explored_within(small, {} if claim is None else {claim_name: claim}, budget, seconds)
+    layout = exploration.paths.world.layout
     places = [(layout.at(role, i, None), state) for (role, i), state in wanted.control.items()]
     values = [(layout.at(role, i, name), value) for (role, i, name), value in wanted.data.items()]
     if wanted.now is not None and layout.clock is not None:
         values.append((layout.clock, wanted.now))
     placed = alike = None
-    for number, state in enumerate(found.paths.states):  # in the order of their distance
+    for number, state in enumerate(exploration.paths.states):  # in the order of their distance
         if any(state[at] != value for at, value in places):
             continue
         placed = number if placed is None else placed
         if all(state[at] == value for at, value in values):
             alike = number
             break
-    path = next((r.path for r in found.properties if r.name == claim_name and r.verdict == "violated"), None)
-    to_alike, to_placed = (None if n is None else found.paths.to(n) for n in (alike, placed))
-    return ReachabilityCheck(where, found.distinct, found.complete, to_alike, to_placed, path)
+    path = next((r.path for r in exploration.properties if r.name == claim_name and r.verdict == "violated"), None)
+    to_alike, to_placed = (None if n is None else exploration.paths.to(n) for n in (alike, placed))
+    return ReachabilityCheck(where, exploration.distinct, exploration.complete, to_alike, to_placed, path)

@@ -48,12 +48,12 @@ class GuardFinding:
 
 def guard_findings(encoding: Encoding) -> list[GuardFinding]:
     """All findings of a system."""
-    found: list[GuardFinding] = []
+    findings: list[GuardFinding] = []
     for role in encoding.system.roles.values():
         for state in role.states.values():
             for event, choices in state.on.items():
-                found += _EventGuards(encoding, role, state, event, choices).findings()
-    return found
+                findings += _EventGuards(encoding, role, state, event, choices).findings()
+    return findings
 
 
 class _EventGuards:
@@ -103,15 +103,15 @@ class _EventGuards:
                     if isinstance(kind, Option) and kind.of is not None and not isinstance(value, OptionValue):
                         kind = kind.of
                     out = conjunction(guard, z3.Not(self.encoding.sorts.within(kind, value)))
-                    words = f"`{update.target}` leaves its type's range: {x.text(update.value)}"
-                    yield from self._found("range", transition.name, words, out, update.value)
+                    message = f"`{update.target}` leaves its type's range: {x.text(update.value)}"
+                    yield from self._found("range", transition.name, message, out, update.value)
 
     def _found(
-        self, kind: Any, where: str, words: str, question: Term, update: x.Expression | None = None
+        self, kind: Any, where: str, message: str, question: Term, update: x.Expression | None = None
     ) -> Iterator[GuardFinding]:
         answer, model = self._check(question)
         if answer != z3.unsat:
-            yield GuardFinding(kind, where, words, self._witness(model, update), answer == z3.sat)
+            yield GuardFinding(kind, where, message, self._witness(model, update), answer == z3.sat)
 
     def _check(self, question: Term) -> tuple[Any, Any]:
         solver, cardinals = self.encoding.solver(), self.encoding.sorts.cardinals
@@ -124,7 +124,7 @@ class _EventGuards:
         """The values that the guards, and the value of an update, read in a model."""
         if model is None:
             return {}
-        found: dict[str, str] = {}
+        values: dict[str, str] = {}
         reader = ModelReader(self.encoding, model)
         whole = [*(tr.guard for tr in self.choices if tr.guard is not None), *([] if update is None else [update])]
         for node in {node for e in whole for node in x.walk(e)}:
@@ -132,5 +132,5 @@ class _EventGuards:
             read = isinstance(node, x.Now | x.ConstantRef | x.Argument | x.Data)
             if own and read and not isinstance(node.type, Set | Map | Enum):  # those have too many values to show
                 value = reader.value(node.type, term(node, self.frame))
-                found |= {} if value is UNREAD else {x.text(node): show(node.type, value)}
-        return dict(sorted(found.items()))
+                values |= {} if value is UNREAD else {x.text(node): show(node.type, value)}
+        return dict(sorted(values.items()))

@@ -198,73 +198,75 @@ def induct(
     """
     began = time.perf_counter()
     encoding = setting.encoding(system)
-    found = Induction(scope=encoding.scope)
+    induction = Induction(scope=encoding.scope)
     claims = claims_of(encoding)
-    found.claims = {c.name: c for c in claims}
-    found.undecided = {c.name: c.why_not for c in claims if c.why_not}
+    induction.claims = {c.name: c for c in claims}
+    induction.undecided = {c.name: c.why_not for c in claims if c.why_not}
     left_out = ROUNDS[1] if rounds is None and not _may_be_enough(system, claims) else None
     rounds = [round_ for round_ in ROUNDS if round_ is not left_out] if rounds is None else rounds
     can = {c.name for c in claims if not c.why_not and any(round_.takes(c) for round_ in rounds)} - {*contradicted}
     if before is not None and before.whole and before.side_conditions:
-        found.proved = dict(before.proved)
+        induction.proved = dict(before.proved)
         can -= before.claims.keys()
         rounds = [replace(round_, last=False) for round_ in rounds]  # side conditions hold of all messages
-    can -= _not_at_first(setting, encoding, [c for c in claims if c.name in can and not c.about_steps], found)
+    can -= _not_at_first(setting, encoding, [c for c in claims if c.name in can and not c.about_steps], induction)
     asker = _Asker(encoding, claims)
-    found.steps = len(asker.steps)
+    induction.steps = len(asker.steps)
     if setting.is_over:
-        found.undecided |= dict.fromkeys(can - found.proved.keys(), ENDED)
-        found.whole = found.side_conditions = False
-        found.seconds = time.perf_counter() - began
-        return found
+        induction.undecided |= dict.fromkeys(can - induction.proved.keys(), ENDED)
+        induction.whole = induction.side_conditions = False
+        induction.seconds = time.perf_counter() - began
+        return induction
     with _asking(system, setting, asker, jobs) as ask:
 
         def proves(round_: Round) -> None:
-            left = {c.name for c in claims if c.name in can and c.name not in found.proved and round_.takes(c)}
-            found.proved |= dict.fromkeys(_largest(found, left, round_, setting, ask, watch), round_.method)
+            left = {c.name for c in claims if c.name in can and c.name not in induction.proved and round_.takes(c)}
+            induction.proved |= dict.fromkeys(_largest(induction, left, round_, setting, ask, watch), round_.method)
 
         for round_ in rounds:
-            if round_.last and _is_enough(system, found):
-                found.side_conditions = False
+            if round_.last and _is_enough(system, induction):
+                induction.side_conditions = False
                 break
             proves(round_)
-        open_ = [name for name in {*found.broken_by, *found.undecided} if name.startswith(SIDE_CONDITION)]
+        open_ = [name for name in {*induction.broken_by, *induction.undecided} if name.startswith(SIDE_CONDITION)]
         if open_:  # then the relation may lack steps, and nothing follows that depends on messages
-            lost = found.proved
+            lost = induction.proved
             if left_out is not None and not setting.is_over:
-                reasons = dict(found.broken_by), dict(found.undecided)
-                found.proved = {name: how for name, how in lost.items() if how == ROUNDS[0].method}
+                reasons = dict(induction.broken_by), dict(induction.undecided)
+                induction.proved = {name: how for name, how in lost.items() if how == ROUNDS[0].method}
                 proves(left_out)
-                found.broken_by, found.undecided = reasons  # of the last round, which knew more
-            found.proved = _for_any_messages(system, found)
-            found.undecided |= dict.fromkeys(lost.keys() - found.proved.keys(), _side_condition_reason(open_[0]))
-            found.whole, found.side_conditions = False, not found.proved
-    found.broken_by = {n: s for n, s in found.broken_by.items() if n not in found.proved}
-    found.undecided = {n: s for n, s in found.undecided.items() if n not in found.proved}
-    found.seconds = time.perf_counter() - began
-    return found
+                induction.broken_by, induction.undecided = reasons  # of the last round, which knew more
+            induction.proved = _for_any_messages(system, induction)
+            induction.undecided |= dict.fromkeys(
+                lost.keys() - induction.proved.keys(), _side_condition_reason(open_[0])
+            )
+            induction.whole, induction.side_conditions = False, not induction.proved
+    induction.broken_by = {n: s for n, s in induction.broken_by.items() if n not in induction.proved}
+    induction.undecided = {n: s for n, s in induction.undecided.items() if n not in induction.proved}
+    induction.seconds = time.perf_counter() - began
+    return induction
 
 
 def _side_condition_reason(name: str) -> str:
     """Returns why nothing is proved, where a side condition of some step was not shown."""
-    words = name.removeprefix(SIDE_CONDITION)
-    message, again, _ = words.partition(" is sent again as it was")
-    needed = f"message {message}, sent again, is the one that was sent before" if again else words
+    text = name.removeprefix(SIDE_CONDITION)
+    message, again, _ = text.partition(" is sent again as it was")
+    needed = f"message {message}, sent again, is the one that was sent before" if again else text
     return f"the proof would need that {needed}; the solver could not show that"
 
 
-def _for_any_messages(system: System, found: Induction) -> dict[str, str]:
+def _for_any_messages(system: System, induction: Induction) -> dict[str, str]:
     """Returns what was proved without the side conditions: neither it nor what it was proved with speaks of messages.
 
     So a lemma that is not proved takes nothing away that is proved without it.
     """
     if steps_read_messages(system):
         return {}
-    alone, with_states = ({n for n, how in found.proved.items() if how == r.method} for r in ROUNDS[:2])
-    silent = {n for n in alone if not found.claims[n].speaks_of_messages}
+    alone, with_states = ({n for n, how in induction.proved.items() if how == r.method} for r in ROUNDS[:2])
+    silent = {n for n in alone if not induction.claims[n].speaks_of_messages}
     if silent == alone:  # else one that does may have been used beside them
         silent |= with_states
-    return {n: how for n, how in found.proved.items() if n in silent}
+    return {n: how for n, how in induction.proved.items() if n in silent}
 
 
 def _gave_up(question: str, reason: str, seconds: float) -> str:
@@ -280,13 +282,13 @@ def _gave_up(question: str, reason: str, seconds: float) -> str:
     return f"the solver gave up on whether {question}: {reason}"
 
 
-def _is_enough(system: System, found: Induction) -> bool:
+def _is_enough(system: System, induction: Induction) -> bool:
     """Returns whether all properties and lemmas are proved, and their proofs hold for any messages.
 
     Then side conditions, which are about messages alone, need not be asked.
     """
-    claims = found.claims.values()
-    return _may_be_enough(system, claims) and all(c.name in found.proved for c in claims if _is_given(c))
+    claims = induction.claims.values()
+    return _may_be_enough(system, claims) and all(c.name in induction.proved for c in claims if _is_given(c))
 
 
 def _may_be_enough(system: System, claims: Iterable[Claim]) -> bool:
@@ -299,13 +301,13 @@ def _is_given(claim: Claim) -> bool:
     return claim.written or claim.kind == "lemma"
 
 
-def _not_at_first(setting: Setting, encoding: Encoding, claims: list[Claim], found: Induction) -> set[str]:
+def _not_at_first(setting: Setting, encoding: Encoding, claims: list[Claim], induction: Induction) -> set[str]:
     """The claims that do not hold in every initial state."""
     first = encoding.first(encoding.before)
     lost = set()
     for claim in claims:
         if setting.is_over:
-            found.undecided[claim.name] = f"time: it ended before it was asked whether it holds in {START}"
+            induction.undecided[claim.name] = f"time: it ended before it was asked whether it holds in {START}"
             lost.add(claim.name)
             continue
         goal = encoding.now(claim)
@@ -313,11 +315,11 @@ def _not_at_first(setting: Setting, encoding: Encoding, claims: list[Claim], fou
         solver.add(*encoding.given, first, z3.Not(goal))
         solver.add(*cardinals.facts([first, goal], subtracted=cardinals.subtracted([goal])))
         answer = solver.check()
-        found.questions += 1
+        induction.questions += 1
         if answer == z3.sat:
-            found.broken_by[claim.name] = START
+            induction.broken_by[claim.name] = START
         elif answer == z3.unknown:
-            found.undecided[claim.name] = _gave_up(f"it holds in {START}", solver.reason_unknown(), encoding.limit)
+            induction.undecided[claim.name] = _gave_up(f"it holds in {START}", solver.reason_unknown(), encoding.limit)
         if answer != z3.unsat:
             lost.add(claim.name)
     return lost
@@ -327,13 +329,13 @@ Ask = Callable[[Iterable[_StepQuery]], Iterator[_StepResult]]
 
 
 def _largest(
-    found: Induction, left: set[str], round_: Round, setting: Setting, ask: Ask, watch: Watch | None
+    induction: Induction, left: set[str], round_: Round, setting: Setting, ask: Ask, watch: Watch | None
 ) -> set[str]:
     """Leaves claims out until every step preserves the rest, and returns these."""
     used: dict[int, set[str]] = {}
-    waiting = set(range(found.steps)) if left else set()
-    asked, known = 0, tuple(sorted(found.proved))
-    for names_of in (found.broken_by, found.undecided):  # the results of an earlier round
+    waiting = set(range(induction.steps)) if left else set()
+    asked, known = 0, tuple(sorted(induction.proved))
+    for names_of in (induction.broken_by, induction.undecided):  # the results of an earlier round
         for name in [n for n in names_of if n in left or n.startswith(SIDE_CONDITION)]:
             del names_of[name]
     while waiting:
@@ -347,23 +349,23 @@ def _largest(
             if (names := tuple(sorted(left - broken))) or round_.last
         )
         for answer in ask(queries):
-            found.questions += answer.questions
-            _add(found.spent, answer.spent)
+            induction.questions += answer.questions
+            _add(induction.spent, answer.spent)
             used[answer.step] |= answer.used
             for name in answer.broken:
-                found.broken_by.setdefault(name, answer.name)
+                induction.broken_by.setdefault(name, answer.name)
             for name, reason in answer.unknown.items():
-                found.undecided.setdefault(name, reason)
+                induction.undecided.setdefault(name, reason)
             broken |= {*answer.broken, *(answer.unknown if round_.alone else ())}  # another round asks of these
             lost |= {*answer.broken, *answer.unknown} & left
             asked += 1
             if watch is not None:
-                watch(asked, max(asked, found.steps), len(left - lost) + len(found.proved))
+                watch(asked, max(asked, induction.steps), len(left - lost) + len(induction.proved))
             if setting.is_over:
                 reason = f"time: it ended while it was asked whether {answer.name} keeps it"
-                found.undecided |= dict.fromkeys(left - lost, reason)
+                induction.undecided |= dict.fromkeys(left - lost, reason)
                 if round_.last:
-                    found.undecided[f"{SIDE_CONDITION}messages that are sent again are those sent before"] = reason
+                    induction.undecided[f"{SIDE_CONDITION}messages that are sent again are those sent before"] = reason
                 return set()
         left = left - lost
         waiting = set() if round_.alone else {n for n, names in used.items() if names & lost}

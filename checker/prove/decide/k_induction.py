@@ -43,10 +43,10 @@ def k_induction(
     """
     search = _Search(encoding, claim, proved, seconds)
     try:
-        found = search.depth(depth)
+        steps = search.depth(depth)
     except _GivenUp:
         return None
-    return None if not found and search.is_unsure else found
+    return None if not steps and search.is_unsure else steps
 
 
 class _Search:

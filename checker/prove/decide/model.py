@@ -61,8 +61,8 @@ class ModelState:
             yield f"{machine_name(role, i)}: {', '.join(parts)}"
         if self.now is not None:
             yield f"now: {self.now}"
-        for where, what in self.messages.items():
-            yield f"{where}: {', '.join(what)}"
+        for where, messages in self.messages.items():
+            yield f"{where}: {', '.join(messages)}"
 
 
 class ModelReader:
@@ -92,8 +92,8 @@ class ModelReader:
         return bool(z3.is_true(self.model.eval(term, model_completion=True)))
 
     def number(self, term: Term) -> int | None:
-        found = self.model.eval(term, model_completion=True)
-        return found.as_long() if z3.is_int_value(found) else None
+        value = self.model.eval(term, model_completion=True)
+        return value.as_long() if z3.is_int_value(value) else None
 
     def value(self, type_: t.Type, term: Any) -> t.Value:
         """A value as the explorer has it; UNREAD where the model does not say."""
@@ -117,15 +117,15 @@ class ModelReader:
 
     def messages(self, s: SymbolicState) -> dict[str, tuple[str, ...]]:
         """The messages on their way, in words, by channel and its ends."""
-        found = {}
+        messages = {}
         for channel in self.system.channels.values():
             sender, receiver = (self.system.roles[name] for name in (channel.sender, channel.receiver))
             for i, j in product(range(sender.count), range(receiver.count)):
                 ends = self.schema.between(channel, z3.IntVal(i), z3.IntVal(j))
                 shown = () if channel.same_index and i != j else tuple(self._between(s, channel, ends))
                 if shown:
-                    found[f"{channel.name} ({machine_name(sender, i)} to {machine_name(receiver, j)})"] = shown
-        return found
+                    messages[f"{channel.name} ({machine_name(sender, i)} to {machine_name(receiver, j)})"] = shown
+        return messages
 
     def _between(self, s: SymbolicState, channel: Channel, ends: tuple[Term, ...]) -> Iterator[str]:
         """Messages by their numbers; those above the last received are new. In a set, those of small types alone."""
@@ -135,8 +135,8 @@ class ModelReader:
                 for kind in kinds if self.holds(there) else ():
                     if self.holds(message.is_kind(kind.name)):
                         fields = ((f, self.value(f.type, message.field(kind.name, f.name))) for f in kind.fields)
-                        words = ", ".join(f"{f.name}={_shown(f.type, v)}" for f, v in fields)
-                        yield f"{kind.name}({words})" + (" again" if self.number(message.number) == 0 else "")
+                        arguments = ", ".join(f"{f.name}={_shown(f.type, v)}" for f, v in fields)
+                        yield f"{kind.name}({arguments})" + (" again" if self.number(message.number) == 0 else "")
 
     def _tried(self, s: SymbolicState, channel: Channel, ends: tuple[Term, ...], of: t.Type) -> Sequence[Term]:
         """The numbers, or the values of a field, of messages that are looked for."""

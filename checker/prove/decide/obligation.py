@@ -63,7 +63,7 @@ class ProofObligation:
         self.spent: dict[str, float] = defaultdict(float)  # seconds of the solver by claim
         self.before = before = {c.name: encoding.now(c) for c in known}
         self.after: dict[str, Term] = {
-            f"{SIDE_CONDITION}{words}": claim for words, claim in step.side_conditions if side_conditions
+            f"{SIDE_CONDITION}{text}": claim for text, claim in step.side_conditions if side_conditions
         }
         for c in asked if not step.composite else [c for c in asked if c.about_steps]:
             self.after[c.name] = encoding.then(c, step)
@@ -72,13 +72,13 @@ class ProofObligation:
         self.wrong = {name: z3.Bool(f"wrong {name}") for name in self.after}
         own = {c.name: encoding.now(c) for c in asked if not c.about_steps} if alone else {}
         # A known claim that the step does not change need not be asked.
-        held = before | own
-        self.changed = [n for n, p in self.after.items() if n not in held or not p.eq(held[n])]
+        assumed = before | own
+        self.changed = [n for n, p in self.after.items() if n not in assumed or not p.eq(assumed[n])]
         breaks = {n: conjunction(*([own[n]] if n in own else []), z3.Not(self.after[n])) for n in self.changed}
         self.breaks = {n: z3.Implies(self.wrong[n], p) for n, p in breaks.items()}
         self.assertions = [*encoding.given, *step.given, *(z3.Implies(self.known[n], p) for n, p in before.items())]
         # Sizes of sets are hard for a solver, and most claims hold whatever they are.
-        self._everything = [*encoding.given, *step.given, *held.values(), *self.after.values()]
+        self._everything = [*encoding.given, *step.given, *assumed.values(), *self.after.values()]
         role = encoding.system.roles.get(step.took.role)
         self._points = [(role.instance, step.took.instance)] if role is not None and role.indexed else []
         self.facts = list(encoding.sorts.cardinals.facts(self._everything, self._points))
@@ -134,11 +134,11 @@ class ProofObligation:
         facts: Callable[[Sequence[str]], list[Term]] = lambda claims: [],
     ) -> list[Undischarged]:
         """Each case by itself: what does not follow in one does not follow. `facts` are added for claims."""
-        found: list[Undischarged] = []
+        losses: list[Undischarged] = []
         for case in self.cases:
-            lost = {loss.claim for loss in found}
-            found += self._narrowed(seconds, given, [n for n in asked if n not in lost], facts, case)
-        return found
+            lost = {loss.claim for loss in losses}
+            losses += self._narrowed(seconds, given, [n for n in asked if n not in lost], facts, case)
+        return losses
 
     def _narrowed(
         self,
@@ -149,9 +149,9 @@ class ProofObligation:
         case: Term,
     ) -> list[Undischarged]:
         """All together first, and not for long; by halves where the solver gives up."""
-        found: list[Undischarged] = []
+        losses: list[Undischarged] = []
         if not asked:
-            return found
+            return losses
         solver = self.encoding.solver(seconds if len(asked) == 1 else min(seconds, TOGETHER_SECONDS))
         # Of claims that are not asked it says nothing, or the solver would look for what breaks them, too.
         solver.add(*self.assertions, *(self.breaks[n] for n in asked), case, *facts(asked))
@@ -166,17 +166,17 @@ class ProofObligation:
             self.queries += 1
             if answer == z3.unsat:
                 self.used |= {self._name_of[flag.get_id()] for flag in solver.unsat_core()}
-                return found
+                return losses
             model = solver.model() if answer == z3.sat else None
             gone = [] if model is None else [n for n in asked if z3.is_true(model.eval(self.wrong[n]))]
             if not gone:  # and a solver that was broken off is not asked again: it may crash
                 if len(asked) == 1:
-                    return [*found, Undischarged(asked[0], model, solver.reason_unknown() if model is None else "")]
+                    return [*losses, Undischarged(asked[0], model, solver.reason_unknown() if model is None else "")]
                 half = len(asked) // 2
                 for some in (asked[:half], asked[half:]):
-                    found += self._narrowed(seconds, given, some, facts, case)
-                return found
+                    losses += self._narrowed(seconds, given, some, facts, case)
+                return losses
             solver.pop()
-            found += [Undischarged(name, model) for name in gone]
+            losses += [Undischarged(name, model) for name in gone]
             asked = [n for n in asked if n not in gone]
-        return found
+        return losses

@@ -140,12 +140,12 @@ def stored(system: System) -> StoredProof | None:
         file = _file(system)
         if file is None or not file.is_file() or file.stat().st_size > MOST_BYTES:
             return None
-        found = msgspec.json.decode(file.read_bytes(), type=StoredProof)
+        record = msgspec.json.decode(file.read_bytes(), type=StoredProof)
     except (OSError, ValueError, RecursionError):
         return None
     known = {p.name for p in system.properties.values() if p.kind in PROVABLE}
-    lemmas = found.lemmas.keys() >= system.lemmas.keys() or not found.whole
-    return found if found.proved and found.proved.keys() <= known and lemmas else None
+    lemmas = record.lemmas.keys() >= system.lemmas.keys() or not record.whole
+    return record if record.proved and record.proved.keys() <= known and lemmas else None
 
 
 def store(proof: Proof, setting: Setting) -> StoredProof | None:
@@ -154,7 +154,7 @@ def store(proof: Proof, setting: Setting) -> StoredProof | None:
     asked = setting.sizes or setting.values or setting.scope is not None
     if asked or setting.relation is not TransitionRelation or not proved:
         return None
-    made = StoredProof(
+    record = StoredProof(
         proved=proved,
         any_number=proof.any_number,
         faults=proof.scope.words,
@@ -171,16 +171,16 @@ def store(proof: Proof, setting: Setting) -> StoredProof | None:
         questions=proof.questions,
     )
     earlier = stored(proof.system)
-    if earlier is not None and earlier.what == made.what:
-        best = earlier if earlier.whole else made
-        made = msgspec.structs.replace(
-            best, proved={**earlier.proved, **made.proved}, vacuous={**earlier.vacuous, **made.vacuous}
+    if earlier is not None and earlier.what == record.what:
+        best = earlier if earlier.whole else record
+        record = msgspec.structs.replace(
+            best, proved={**earlier.proved, **record.proved}, vacuous={**earlier.vacuous, **record.vacuous}
         )
     with contextlib.suppress(OSError, ValueError, RecursionError):
         file = _file(proof.system)
         if file is not None and _sources() == _SOURCES:  # processes that proved may have begun later
-            write_whole(file, msgspec.json.format(msgspec.json.encode(made), indent=1) + b"\n")
-    return made
+            write_whole(file, msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
+    return record
 
 
 def _is_whole(proof: Proof) -> bool:

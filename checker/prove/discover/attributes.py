@@ -100,16 +100,18 @@ class Vocabulary:
         for role in self.several:
             one = self.variable[role.name]
             for state in _declared(role):
-                words = f"any({one}.state == {state} for {one} in {role.name})"
-                yield self._case(words, f"some_{role.name}_{state}", {role.name})
+                expression = f"any({one}.state == {state} for {one} in {role.name})"
+                yield self._case(expression, f"some_{role.name}_{state}", {role.name})
         for message in self.system.messages.values():
             ends = {message.sender, message.receiver}
             yield self._case(f"len(pending({message.name})) != 0", f"{message.name}_pending", ends)
             yield self._pending(message)
         for channel in self.system.channels.values():
             if channel.kind == "mailbox":
-                words, ends = f"heard({channel.name})", {channel.sender, channel.receiver}
-                yield _attribute(f"{channel.name}_heard", self._value(words), _boolean(words, f"not {words}"), ends)
+                expression, ends = f"heard({channel.name})", {channel.sender, channel.receiver}
+                yield _attribute(
+                    f"{channel.name}_heard", self._value(expression), _boolean(expression, f"not {expression}"), ends
+                )
         data = [d for role in self.owners for d in self._data(role, role.name)]
         yield from _of_data(data)
         if self.system.clock is not None:
@@ -128,43 +130,47 @@ class Vocabulary:
         yield from _of_data(self._data(role, one))
         for d in (d for owner in self.owners for d in self._data(owner, owner.name)):
             if d.type in (role.instance, t.Option(role.instance)):
-                words = f"{d.words} == {one}"
-                text = _boolean(words, f"{d.words} != {one}")
-                yield _attribute(f"is_{d.name}", self._value(words, role), text, d.roles, (False, True))
+                expression = f"{d.words} == {one}"
+                text = _boolean(expression, f"{d.words} != {one}")
+                yield _attribute(f"is_{d.name}", self._value(expression, role), text, d.roles, (False, True))
             if isinstance(d.type, t.Set) and d.type.of == role.instance:
-                words = f"{one} in {d.words}"
-                text = _boolean(words, f"{one} not in {d.words}")
-                inside = _attribute(f"in_{d.name}", self._value(words, role), text, d.roles, (False, True))
+                expression = f"{one} in {d.words}"
+                text = _boolean(expression, f"{one} not in {d.words}")
+                inside = _attribute(f"in_{d.name}", self._value(expression, role), text, d.roles, (False, True))
                 yield replace(inside, member=True)
             if isinstance(d.type, t.Map) and d.type.key == role.instance:
-                words = f"{d.words}[{one}]"
-                yield from _of_data([replace(d, words=words, type=d.type.of, read=self._value(words, role))])
+                expression = f"{d.words}[{one}]"
+                yield from _of_data([replace(d, words=expression, type=d.type.of, read=self._value(expression, role))])
 
     # Machines
 
-    def _value(self, words: str, role: Role | None = None) -> Read:
+    def _value(self, expression: str, role: Role | None = None) -> Read:
         """The value of an expression, which may have the variable of a role in it, in a state."""
         one = "" if role is None else self.variable.get(role.name, "")
         scope = self.scope.bind(**{one: role.instance}) if role is not None and one else self.scope
         frame = Frame(self.layout, self.system.values(), variables={one: "b"})
-        value = function(source(parsed(words, scope, None), frame))
+        value = function(source(parsed(expression, scope, None), frame))
         return lambda s, i: value(s, (), i)
 
     def _location(self, role: Role, who: str) -> Attribute:
         base = {name: state.base or name for name, state in role.states.items()}
-        state, words = self._value(f"{who}.state", role), f"{who}.state"
+        state, expression = self._value(f"{who}.state", role), f"{who}.state"
         members = _declared(role)
-        found = _attribute(role.name, lambda s, i: base[state(s, i)], _among(words, members), {role.name}, members)
-        return replace(found, location=True)
+        attribute = _attribute(
+            role.name, lambda s, i: base[state(s, i)], _among(expression, members), {role.name}, members
+        )
+        return replace(attribute, location=True)
 
     def _data(self, role: Role, who: str) -> list[_Operand]:
         """The data of a machine, or of the machine that a variable stands for."""
-        found = []
+        operands = []
         for d in role.data.values():
-            words, name = f"{who}.{d.name}", f"{role.name}_{d.name}"
+            expression, name = f"{who}.{d.name}", f"{role.name}_{d.name}"
             first = d.initial if isinstance(d.initial, int) and not d.any_initial else 0
-            found.append(_Operand(words, name, d.type, frozenset({role.name}), self._value(words, role), first))
-        return found
+            operands.append(
+                _Operand(expression, name, d.type, frozenset({role.name}), self._value(expression, role), first)
+            )
+        return operands
 
     # Messages
 
@@ -172,13 +178,13 @@ class Vocabulary:
         """Returns whether messages of a kind are on their way, and some of them not received."""
         none, fresh = f"len(pending({message.name})) == 0", f"any(m.number > 0 for m in pending({message.name}))"
         empty, unreceived = self._value(none), self._value(fresh)
-        words = {frozenset({"none"}): none}
+        texts = {frozenset({"none"}): none}
         if self.system.channel_of(message.name).kind == "mailbox":
-            words |= dict.fromkeys((frozenset({"none", "old"}), frozenset({"old"})), f"not {fresh}")
+            texts |= dict.fromkeys((frozenset({"none", "old"}), frozenset({"old"})), f"not {fresh}")
         return _attribute(
             message.name,
             lambda s, i: "none" if empty(s, i) else "new" if unreceived(s, i) else "old",
-            lambda seen: words.get(seen, ""),
+            lambda seen: texts.get(seen, ""),
             {message.sender, message.receiver},
         )
 
@@ -205,16 +211,18 @@ class Vocabulary:
 
     # Closed formulas
 
-    def _case(self, words: str, name: str, roles: Collection[str]) -> Attribute:
+    def _case(self, expression: str, name: str, roles: Collection[str]) -> Attribute:
         """A formula that tells cases apart, and is not claimed itself."""
-        return replace(_attribute(name, self._value(words), _boolean(words, ""), roles, {True}), predicate=True)
+        return replace(
+            _attribute(name, self._value(expression), _boolean(expression, ""), roles, {True}), predicate=True
+        )
 
     def _of_property(self, p: Property) -> Iterator[Attribute]:
         """The parts of a property: a lemma may say when each of them holds."""
         for part in x.conjuncts(p.claim) if p.kind == "always" else ():
-            words = x.text(part)
+            expression = x.text(part)
             with suppress(SpecError):  # not every expression prints as it was written
-                yield _attribute(p.name, self._value(words), _boolean(words, ""), [])
+                yield _attribute(p.name, self._value(expression), _boolean(expression, ""), [])
 
 
 def _attribute(name: str, read: Read, text: Text, roles: Collection[str], cases: Collection[Value] = ()) -> Attribute:
@@ -244,17 +252,17 @@ def _of_data(data: Sequence[_Operand]) -> Iterator[Attribute]:
 
 
 def _of_field(
-    words: str, name: str, kind: t.Type, data: Sequence[_Operand]
+    expression: str, name: str, kind: t.Type, data: Sequence[_Operand]
 ) -> Iterator[tuple[str, Callable[[Value, Cells], Value], Text, frozenset[str]]]:
     """A field of a message, by itself and compared with data: names, its value in a state, and what it says."""
     if isinstance(kind, t.Enum):
         for member in kind.members:
-            text = _boolean(f"{words} == {member}", f"{words} != {member}")
+            text = _boolean(f"{expression} == {member}", f"{expression} != {member}")
             yield f"{name}_{member}", partial(_in_state, partial(eq, member), None), text, frozenset()
-    elif (alone := _alone(words, kind)) is not None:
+    elif (alone := _alone(expression, kind)) is not None:
         yield name, partial(_in_state, alone[0], None), alone[1], frozenset()
     for d in data:
-        if (compared := _compared(words, kind, d)) is not None:
+        if (compared := _compared(expression, kind, d)) is not None:
             value, text = compared
             yield f"{name}_and_{d.name}", partial(_in_state, value, d), text, d.roles
 
@@ -273,41 +281,41 @@ def _of_every(
 
 def _for_every(text: Text, which: str) -> Text:
     """A claim about all messages of a kind."""
-    return lambda seen: f"all({words} {which})" if (words := text(seen)) else ""
+    return lambda seen: f"all({claim} {which})" if (claim := text(seen)) else ""
 
 
-def _alone(words: str, kind: t.Type, first: int = 0) -> tuple[Callable[[Any], Value], Text] | None:
+def _alone(expression: str, kind: t.Type, first: int = 0) -> tuple[Callable[[Any], Value], Text] | None:
     """Returns how the values of a type are told apart, and what is said of them."""
     match kind:
         case t.Bool():
-            return bool, _boolean(words, f"not {words}")
+            return bool, _boolean(expression, f"not {expression}")
         case t.Int() | t.Time():
             low = 0 if isinstance(kind, t.Time) else kind.low
-            return lambda v: _sign(v, first), _signs(words, str(first), "==>" if low == first else "")
+            return lambda v: _sign(v, first), _signs(expression, str(first), "==>" if low == first else "")
         case t.Option():
-            return lambda v: v is not None, _boolean(f"{words} != none", f"{words} == none")
+            return lambda v: v is not None, _boolean(f"{expression} != none", f"{expression} == none")
         case t.Set(of=t.Instance(count=count, name=whole)):
-            said = {
-                frozenset({"no"}): f"{words} == {{}}",
-                frozenset({"all"}): f"{words} == {whole}",
-                frozenset({"some", "all"}): f"{words} != {{}}",
-                frozenset({"no", "some"}): f"{words} != {whole}",
-                frozenset({"some"}): f"{words} != {{}} and {words} != {whole}",
+            texts = {
+                frozenset({"no"}): f"{expression} == {{}}",
+                frozenset({"all"}): f"{expression} == {whole}",
+                frozenset({"some", "all"}): f"{expression} != {{}}",
+                frozenset({"no", "some"}): f"{expression} != {whole}",
+                frozenset({"some"}): f"{expression} != {{}} and {expression} != {whole}",
             }
             filled = lambda v: "no" if not v else "all" if len(v) == count else "some"  # noqa: E731
-            return filled, lambda seen: said.get(seen, "")
+            return filled, lambda seen: texts.get(seen, "")
     return None
 
 
-def _compared(words: str, kind: t.Type, other: _Operand) -> tuple[Callable[[Any, Any], Value], Text] | None:
+def _compared(expression: str, kind: t.Type, other: _Operand) -> tuple[Callable[[Any, Any], Value], Text] | None:
     """Returns how a value of a type is compared with an operand, and what is said of both; None: they cannot be."""
     match kind, other.type:
         case (t.Int(), t.Int()) | (t.Time(), t.Time()):
-            return _sign, _signs(words, other.words)
+            return _sign, _signs(expression, other.words)
         case (t.Opaque(), t.Opaque()) | (t.Enum(), t.Enum()) | (t.Bool(), t.Bool()) if kind == other.type:
-            return eq, _boolean(f"{words} == {other.words}", f"{words} != {other.words}")
+            return eq, _boolean(f"{expression} == {other.words}", f"{expression} != {other.words}")
         case (t.Set(of=t.Instance()), t.Set()) if kind == other.type:
-            return _sign, _signs(words, other.words, signs=SUBSETS)
+            return _sign, _signs(expression, other.words, signs=SUBSETS)
     return None
 
 
@@ -319,14 +327,14 @@ def _both(value: Callable[[Any, Any], Value], a: Read, b: Read) -> Read:
     return lambda s, i: value(a(s, i), b(s, i))
 
 
-def _among(words: str, members: Sequence[str]) -> Text:
+def _among(expression: str, members: Sequence[str]) -> Text:
     """Returns the text that a value is one of some members."""
 
     def text(seen: Values) -> str:
         some = [m for m in members if m in seen]
         if not some or len(some) == len(members):
             return ""
-        return f"{words} == {some[0]}" if len(some) == 1 else f"{words} in {{{', '.join(some)}}}"
+        return f"{expression} == {some[0]}" if len(some) == 1 else f"{expression} in {{{', '.join(some)}}}"
 
     return text
 
@@ -363,9 +371,9 @@ def _variable(role: Role, taken: Collection[str]) -> str:
 
 def _names(system: System) -> set[str]:
     """Names that a variable must not have; messages have a variable of their own."""
-    found = {"m", *system.constants, *system.types, *system.messages, *system.channels}
+    taken = {"m", *system.constants, *system.types, *system.messages, *system.channels}
     for role in system.roles.values():
-        found |= {role.name, *role.states, *role.data}
+        taken |= {role.name, *role.states, *role.data}
     for type_ in system.types.values():
-        found |= set(type_.members) if isinstance(type_, t.Enum) else set()
-    return found
+        taken |= set(type_.members) if isinstance(type_, t.Enum) else set()
+    return taken

@@ -61,9 +61,9 @@ def explored_states(
     states: dict[Cells, None] = {}
     explored = []
     for budget in dict.fromkeys(["", FaultScope.usual(small)] if budgets is None else budgets):
-        found, words = explored_within(small, {}, budget, seconds)
-        states |= dict.fromkeys(state[:size] for state in found.paths.states)
-        explored.append(words)
+        exploration, where = explored_within(small, {}, budget, seconds)
+        states |= dict.fromkeys(state[:size] for state in exploration.paths.states)
+        explored.append(where)
     return ExploredStates(small, tuple(states), tuple(explored))
 
 
@@ -100,14 +100,14 @@ class _Table:
             for row, values in enumerate(distinct):
                 for value in values[n]:
                     numbers[value].append(row)
-            self.rows.append({value: _mask(found, len(distinct)) for value, found in numbers.items()})
+            self.rows.append({value: _mask(rows, len(distinct)) for value, rows in numbers.items()})
 
     def mask(self, case: Case) -> int:
         """The rows of a case."""
-        found = self.all
+        mask = self.all
         for n, value in case:
-            found &= self.rows[n][value]
-        return found
+            mask &= self.rows[n][value]
+        return mask
 
     def seen(self, n: int, mask: int) -> Values:
         """The values that an attribute has in some rows."""
@@ -131,13 +131,13 @@ class _Generator:
     def candidates(self, level: int) -> Iterator[CandidateLemma]:
         """Yields candidates of the system and of each role of several machines in turn; each has a share of `MOST`."""
         of_system = list(self.vocabulary.of_system())
-        found = [self._implied(_Table(of_system, [(s, -1) for s in self.states]), level, 0, None)]
+        iterators = [self._implied(_Table(of_system, [(s, -1) for s in self.states]), level, 0, None)]
         telling = [a for a in of_system if a.cases]
         for role in self.vocabulary.several:
             attributes = [*telling, *self.vocabulary.of_instance(role)]
             keys = [(s, i) for s in self.states for i in range(role.count)]
-            found.append(self._implied(_Table(attributes, keys), level, len(telling), role))
-        for each in zip_longest(*found):
+            iterators.append(self._implied(_Table(attributes, keys), level, len(telling), role))
+        for each in zip_longest(*iterators):
             yield from filter(None, each)
 
     def _implied(self, table: _Table, level: int, first: int, role: Role | None) -> Iterator[CandidateLemma]:
@@ -163,8 +163,8 @@ class _Generator:
                     continue  # it follows from where that machine is in this case
                 if not case and not attribute.roles:
                     continue  # a property is asked by itself
-                if words := attribute.text(values):
-                    yield self._lemma(table, case, n, values, words, role)
+                if claim := attribute.text(values):
+                    yield self._lemma(table, case, n, values, claim, role)
 
     def _cases(self, table: _Table, level: int, first: int) -> Iterator[Case]:
         telling = [n for n, a in enumerate(table.attributes) if a.cases]
@@ -202,36 +202,36 @@ class _Generator:
         ((n, _),) = case
         if table.attributes[n].location:
             return []
-        found = []
+        around = []
         for m, attribute in enumerate(table.attributes):
             if attribute.location:
                 rows = 0
                 for value in table.seen(m, mask):
                     rows |= table.rows[m][value]
-                found.append((m, rows))
-        return found
+                around.append((m, rows))
+        return around
 
     def _lemma(
-        self, table: _Table, case: Case, n: int, values: Values, words: str, role: Role | None
+        self, table: _Table, case: Case, n: int, values: Values, claim: str, role: Role | None
     ) -> CandidateLemma:
         own = len(table.attributes) if role is None else self._first_own(table, role)
         texts = [(m, table.attributes[m].text(frozenset((value,)))) for m, value in case]
         when = " and ".join(text for m, text in texts if m < own)
         if role is not None:
             one, inner = self.vocabulary.variable[role.name], " and ".join(text for m, text in texts if m >= own)
-            words = f"all({words} for {one} in {role.name}{f' if {inner}' if inner else ''})"
+            claim = f"all({claim} for {one} in {role.name}{f' if {inner}' if inner else ''})"
         parts = [_called(table.attributes[m], frozenset((value,))) for m, value in case]
-        return CandidateLemma(self._name([*parts, _called(table.attributes[n], values)]), when, words)
+        return CandidateLemma(self._name([*parts, _called(table.attributes[n], values)]), when, claim)
 
     def _first_own(self, table: _Table, role: Role) -> int:
         return next(n for n, a in enumerate(table.attributes) if a.location and a.roles == {role.name})
 
     def _name(self, parts: Sequence[str]) -> str:
-        words = re.sub(r"[^a-z0-9]+", "_", "_".join(parts).lower()).strip("_")[: MAX_NAME - 4].rstrip("_")
-        name, n = words, 1
+        stem = re.sub(r"[^a-z0-9]+", "_", "_".join(parts).lower()).strip("_")[: MAX_NAME - 4].rstrip("_")
+        name, n = stem, 1
         while name in self.names:
             n += 1
-            name = f"{words}_{n}"
+            name = f"{stem}_{n}"
         self.names.add(name)
         return name
 

@@ -193,20 +193,20 @@ def _why(induction: Induction, name: str) -> str:
 
 
 def _few(
-    system: System, setting: Setting, kept: Sequence[CandidateLemma], found: Induction, aim: Iterable[str]
+    system: System, setting: Setting, kept: Sequence[CandidateLemma], induction: Induction, aim: Iterable[str]
 ) -> list[CandidateLemma]:
     """The candidates, among those that hold, that the proof of some properties needs."""
-    needed = _needed(with_lemmas(system, kept), setting, found, aim)
+    needed = _needed(with_lemmas(system, kept), setting, induction, aim)
     return [c for c in kept if c.name in needed]
 
 
-def _needed(system: System, setting: Setting, found: Induction, aim: Iterable[str]) -> set[str]:
+def _needed(system: System, setting: Setting, induction: Induction, aim: Iterable[str]) -> set[str]:
     """Names of claims that suffice to prove some, and to prove those, and so on.
 
     Each claim is asked of each step knowing only what is needed already; where that is not enough, knowing all.
     """
     encoding = setting.encoding(system)
-    claims = {c.name: c for c in claims_of(encoding) if c.name in found.proved}
+    claims = {c.name: c for c in claims_of(encoding) if c.name in induction.proved}
     known = [c.name for c in claims.values() if not c.about_steps]
     steps = list(encoding.relation.steps(encoding.before))
 

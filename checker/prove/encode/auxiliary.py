@@ -101,7 +101,7 @@ def _is_bounded(type_: t.Type) -> bool:
 
 def _data_from_messages(system: System) -> set[Key]:
     """Data, by role and name, whose values come from messages, also by way of other data."""
-    found: set[Key] = set()
+    keys: set[Key] = set()
     updates = [
         (transition, (update.holder(role.name), update.name), update.value)
         for role in system.roles.values()
@@ -112,13 +112,13 @@ def _data_from_messages(system: System) -> set[Key]:
     def is_from_message(transition: Transition, node: x.Expression) -> bool:
         if isinstance(node, x.Argument):
             return transition.event in system.messages
-        return isinstance(node, x.Data) and (node.role, node.name) in found
+        return isinstance(node, x.Data) and (node.role, node.name) in keys
 
     while True:
         more = {key for tr, key, value in updates if x.mentions(value, partial(is_from_message, tr))}
-        if more <= found:
-            return found
-        found |= more
+        if more <= keys:
+            return keys
+        keys |= more
 
 
 def _numbers(encoding: Encoding, channel: Channel) -> Claim:
@@ -192,11 +192,11 @@ def _later(role: Role, message: str) -> list[str]:
         return any(isinstance(task, Send) and task.message == message for task in tasks)
 
     transitions = list(role.transitions())
-    found = {state.name for state in role.states.values() if sends(state.tasks)}
-    found |= {transition.target for transition in transitions if sends(transition.also)}
-    while more := {tr.target for tr in transitions if tr.source in found} - found:
-        found |= more
-    return sorted(found)
+    states = {state.name for state in role.states.values() if sends(state.tasks)}
+    states |= {transition.target for transition in transitions if sends(transition.also)}
+    while more := {tr.target for tr in transitions if tr.source in states} - states:
+        states |= more
+    return sorted(states)
 
 
 def _sends_before(role: Role, state: str, channel: Channel) -> bool:

@@ -92,24 +92,24 @@ class Cardinalities:
         """
         return self._size(type_, *self._of_a_member(type_, holds))
 
-    def _size(self, type_: t.Instance, probe: Term, words: Term) -> Term:
-        if z3.is_app_of(words, z3.Z3_OP_ITE) and not _has(words.arg(0), probe):
-            test, one, other = words.children()
+    def _size(self, type_: t.Instance, probe: Term, formula: Term) -> Term:
+        if z3.is_app_of(formula, z3.Z3_OP_ITE) and not _has(formula.arg(0), probe):
+            test, one, other = formula.children()
             return z3.If(test, self._size(type_, probe, one), self._size(type_, probe, other))
-        words = z3.simplify(words)
-        if z3.is_false(words):
+        formula = z3.simplify(formula)
+        if z3.is_false(formula):
             return z3.IntVal(0)
-        if z3.is_true(words):
+        if z3.is_true(formula):
             return self._sorts.size(type_)
-        return self._number(self._sizes, "size", type_, probe, words)
+        return self._number(self._sizes, "size", type_, probe, formula)
 
     def sum(self, type_: t.Instance, value: Callable[[Term], Term]) -> Term:
         """The sum of a number over all instances, likewise."""
-        probe, words = self._of_a_member(type_, value)
-        words = z3.simplify(words)
-        if self._open_in(words):
+        probe, formula = self._of_a_member(type_, value)
+        formula = z3.simplify(formula)
+        if self._open_in(formula):
             raise Unencodable("a sum over instances that depends on another instance, without a bound on how many")
-        return self._number(self._sums, "sum", type_, probe, words)
+        return self._number(self._sums, "sum", type_, probe, formula)
 
     def best(
         self,
@@ -125,61 +125,61 @@ class Cardinalities:
         inside, number = z3.simplify(inside), z3.simplify(number)
         outer = [*{term.get_id(): term for term in (*self._open_in(inside), *self._open_in(number))}.values()]
         probes = [z3.Const(f"probe.{n}", term.sort()) for n, term in enumerate(outer)]
-        inside, number = (z3.substitute(words, *zip(outer, probes, strict=True)) for words in (inside, number))
+        inside, number = (z3.substitute(formula, *zip(outer, probes, strict=True)) for formula in (inside, number))
         key = type_.name, inside.sexpr(), number.sexpr(), better.__name__
         if key not in self._bests:
             sorts = tuple(term.sort() for term in outer)
             name = f"best!{type_.name}!{len(self._bests)}"
-            found = z3.Function(name, *sorts, z3.IntSort()) if outer else z3.Const(name, z3.IntSort())
+            winner = z3.Function(name, *sorts, z3.IntSort()) if outer else z3.Const(name, z3.IntSort())
 
-            def at(words: Term) -> Callable[..., Term]:
-                return lambda member, *at: z3.substitute(words, (probe, member), *zip(probes, at, strict=True))
+            def at(formula: Term) -> Callable[..., Term]:
+                return lambda member, *at: z3.substitute(formula, (probe, member), *zip(probes, at, strict=True))
 
-            member = found if outer else lambda: found
+            member = winner if outer else lambda: winner
             self._bests[key] = _Best(type_, name, sorts, at(inside), at(number), better, member)
         return self._bests[key].member(*outer)
 
     def _number(
-        self, known: dict[tuple[str, str], _Cardinality], kind: str, type_: t.Instance, probe: Term, words: Term
+        self, known: dict[tuple[str, str], _Cardinality], kind: str, type_: t.Instance, probe: Term, formula: Term
     ) -> Term:
         """The number of a formula about a member that stands for any; the same formula has the same number.
 
         What stands for something has a dot in its name, which nothing has that a specification names.
         """
-        outer = self._open_in(words)
+        outer = self._open_in(formula)
         probes = [z3.Const(f"probe.{n}", term.sort()) for n, term in enumerate(outer)]
-        words = z3.substitute(words, *zip(outer, probes, strict=True))
-        key = type_.name, words.sexpr()
+        formula = z3.substitute(formula, *zip(outer, probes, strict=True))
+        key = type_.name, formula.sexpr()
         if key not in known:
             sorts = tuple(term.sort() for term in outer)
             name = f"{kind}!{type_.name}!{len(known)}"
             size = z3.Function(name, *sorts, z3.IntSort()) if outer else z3.Const(name, z3.IntSort())
 
             def inside(member: Term, *at: Term) -> Term:
-                return z3.substitute(words, (probe, member), *zip(probes, at, strict=True))
+                return z3.substitute(formula, (probe, member), *zip(probes, at, strict=True))
 
             known[key] = _Cardinality(type_, name, sorts, inside, size if outer else lambda: size)
         return known[key].size(*outer)
 
-    def _of_a_member(self, type_: t.Instance, words: Callable[[Term], Term]) -> tuple[Term, Term]:
+    def _of_a_member(self, type_: t.Instance, value: Callable[[Term], Term]) -> tuple[Term, Term]:
         """A member that stands for any, and what is said of it: a variable to sizes and sums within.
 
-        The same set has the same words, and so one size, wherever it stands.
+        The same set has the same formula, and so one size, wherever it stands.
         """
         probe = z3.Const(f"probe.{type_.name}.{len(self._sorts.open)}", z3.IntSort())
         with self._sorts.opened([probe]):
-            made = words(probe)
+            formula = value(probe)
         member = z3.Const(f"member.{type_.name}", z3.IntSort())
-        return member, z3.substitute(made, (probe, member))
+        return member, z3.substitute(formula, (probe, member))
 
-    def _open_in(self, words: Term) -> list[Term]:
+    def _open_in(self, formula: Term) -> list[Term]:
         """The variables of quantifiers that are being built, on which a formula depends."""
-        names = {constant.decl().name() for constant in constants(words)}
+        names = {constant.decl().name() for constant in constants(formula)}
         return [term for name, term in self._sorts.open.items() if name in names]
 
-    def speaks(self, words: Term) -> bool:
+    def speaks(self, formula: Term) -> bool:
         """Returns whether a formula speaks of a size."""
-        return bool(self._numbers(words))
+        return bool(self._numbers(formula))
 
     def named(self, formulas: Iterable[Term]) -> set[str]:
         """Returns the names of the sizes and sums in formulas."""
@@ -189,13 +189,14 @@ class Cardinalities:
         """Returns the names of the sizes that stand in a sum or a difference of a formula, or are compared with one."""
         return set().union(*map(self._by_difference, formulas))
 
-    def _numbers(self, words: Term) -> set[str]:
+    def _numbers(self, formula: Term) -> set[str]:
         """The names of the sizes and sums in a formula. Searching its text is faster than walking it from here."""
         if not (self._sizes or self._sums or self._bests):
             return set()
-        key = words.get_id()
+        key = formula.get_id()
         if key not in self._speaks:
-            self._speaks[key] = words, set(_NUMBER.findall(words.sexpr()))  # kept, as its number would be given again
+            # The formula is kept, as its number would be given again.
+            self._speaks[key] = formula, set(_NUMBER.findall(formula.sexpr()))
         return self._speaks[key][1]
 
     def facts(
@@ -229,18 +230,18 @@ class Cardinalities:
                     if one.name in subtracted or other.name in subtracted:
                         yield self._larger_by_one(small, large)
 
-    def _by_difference(self, words: Term) -> set[str]:
+    def _by_difference(self, formula: Term) -> set[str]:
         """The names of the sizes in a formula that are compared with sums or differences, or are in one."""
-        if not self._numbers(words):
+        if not self._numbers(formula):
             return set()
-        key = words.get_id()
+        key = formula.get_id()
         if key not in self._differ:
-            self._differ[key] = words, set(self._in_sums(words))
+            self._differ[key] = formula, set(self._in_sums(formula))
         return self._differ[key][1]
 
-    def _in_sums(self, words: Term) -> Iterator[str]:
+    def _in_sums(self, formula: Term) -> Iterator[str]:
         """Yields these names, of each comparison with a sum or a difference."""
-        todo, seen = [words], set()
+        todo, seen = [formula], set()
         while todo:
             part = todo.pop()
             if part.get_id() in seen:
@@ -283,12 +284,12 @@ class Cardinalities:
 
     def _of_one_best(self, best: _Best) -> Term:
         at, every = self._variables(best), self._sorts.every
-        found = best.member(*at)
+        winner = best.member(*at)
 
         def beaten(i: Term) -> Term:
-            return z3.Implies(best.counts(i, *at), best.better(best.value(found, *at), best.value(i, *at)))
+            return z3.Implies(best.counts(i, *at), best.better(best.value(winner, *at), best.value(i, *at)))
 
-        one = conjunction(self._sorts.within(best.of, found), best.counts(found, *at), every(best.of, beaten))
+        one = conjunction(self._sorts.within(best.of, winner), best.counts(winner, *at), every(best.of, beaten))
         return forall(at, z3.Implies(self._sorts.some(best.of, lambda i: best.counts(i, *at)), one))
 
     def _compared(self, small: _Cardinality, large: _Cardinality) -> Term:
@@ -326,9 +327,9 @@ class Cardinalities:
         return [z3.Const(f"v!{sized.name}!{n}", sort) for n, sort in enumerate(sized.outer)]
 
 
-def _has(words: Term, probe: Term) -> bool:
+def _has(formula: Term, probe: Term) -> bool:
     """Returns whether a constant stands in a formula."""
-    return any(probe.eq(constant) for constant in constants(words))
+    return any(probe.eq(constant) for constant in constants(formula))
 
 
 def _terms(number: Term, is_added: bool = False) -> Iterator[tuple[Term, bool]]:

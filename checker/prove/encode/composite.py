@@ -65,7 +65,7 @@ class CompositeSteps(TaskEffects):
         cut = self.sorts.constant("cut", t.BOOL)
         nodes = []
         for names in self.system.faults.nodes.values():
-            members = [found for found in map(self._up_of, names) if found is not None]
+            members = [member for member in map(self._up_of, names) if member is not None]
             own = disjunction(*(self._is_up_of(member, *self.schema.up(role, me)) for member in members))
             nodes.append((conjunction(self.sorts.constant("node", t.BOOL), own), members))
 
@@ -85,11 +85,11 @@ class CompositeSteps(TaskEffects):
         """The variable of whether an actor runs, by its name: one that is declared, or a machine of its own."""
         if actor in self.system.actors:
             return ("up", actor), ()
-        found = _MACHINE.fullmatch(actor)
-        role = self.system.roles.get(found["role"]) if found is not None else None
-        if found is None or role is None:
+        matched = _MACHINE.fullmatch(actor)
+        role = self.system.roles.get(matched["role"]) if matched is not None else None
+        if matched is None or role is None:
             return None
-        return self.schema.up(role, z3.IntVal(int(found["instance"] or 0)))
+        return self.schema.up(role, z3.IntVal(int(matched["instance"] or 0)))
 
     def _is_up_of(self, member: tuple[Key, tuple[Term, ...]], key: Key, at: Sequence[Term]) -> Term:
         return same_places(member[1], at) if member[0] == key else z3.BoolVal(False)

@@ -171,8 +171,8 @@ class TaskEffects:
         last = again and channel.kind == "mailbox"
 
         def sends(*at: Term) -> Term:
-            held, other = lane(*at[:width])
-            return conjunction(held, done(other))
+            on_lane, other = lane(*at[:width])
+            return conjunction(on_lane, done(other))
 
         def number(*at: Term) -> Term:
             return s.sent(channel, at[:width]) if last else s.sent(channel, at[:width]) + 1
@@ -238,10 +238,10 @@ class TaskEffects:
         width = len(self.schema.ends(channel))
 
         def here(*at: Term) -> Term:
-            held, other = lane(*at[:width])
+            on_lane, other = lane(*at[:width])
             values = zip(message.fields, at[width:], strict=True)
             same = (self.sorts.equal(v, content(f.name, *at[:width])) for f, v in values)
-            return conjunction(held, done(other), *same)
+            return conjunction(on_lane, done(other), *same)
 
         work.state = work.state.write(("in", channel.name, message.name), here, lambda *at: z3.BoolVal(True))
 

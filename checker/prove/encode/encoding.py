@@ -84,8 +84,8 @@ def known_sizes(system: System, asked: Mapping[str, int]) -> dict[str, int]:
         if constant.type.low is not None and size < constant.type.low:
             raise NoSuchNumbers(f"{name} has at least {constant.type.low}, the least value of {by}")
         if by in system.bounding and size != constant.value:
-            made = "of which a type, a first value or a worked-out number of machines is made"
-            raise NoSuchNumbers(f"{name} has {constant.value}, the value of {by}, {made}; give --set {by}={size} too")
+            reason = "of which a type, a first value or a worked-out number of machines is made"
+            raise NoSuchNumbers(f"{name} has {constant.value}, the value of {by}, {reason}; give --set {by}={size} too")
         if values.setdefault(by, size) != size:
             raise NoSuchNumbers(f"{name} has {values[by]}, as {by} is the number of several")
     return {**asked, **{i.name: values[i.counted_by] for i in counted.values() if i.counted_by in values}}
@@ -136,12 +136,12 @@ class Encoding:
 
     def _constants(self, sizes: dict[str, int], values: Mapping[str, t.Value]) -> dict[str, Any]:
         """Constants as terms, and numbers of instances: unknown ones where a constant is one that has no value."""
-        found: dict[str, Any] = {}
+        constants: dict[str, Any] = {}
         for constant in self.system.constants.values():
             value, valid = self.sorts.fresh(constant.name, constant.type)
             if isinstance(constant.type, t.Int):
                 valid = self.sorts.within(t.Int(constant.type.low), value)  # the greatest is for exploring only
-            found[constant.name] = value
+            constants[constant.name] = value
             self.given.append(valid)
             if constant.name in values:
                 self.given.append(value == self.sorts.literal(constant.type, values[constant.name]))
@@ -149,11 +149,11 @@ class Encoding:
             if type_.name in sizes:
                 self.sorts.sizes[type_.name] = sizes[type_.name]
                 if type_.counted_by:
-                    self.given.append(found[type_.counted_by] == sizes[type_.name])
+                    self.given.append(constants[type_.counted_by] == sizes[type_.name])
             elif type_.counted_by and type_.counted_by not in self.system.bounding:
-                self.sorts.sizes[type_.name] = found[type_.counted_by]
-                self.given.append(found[type_.counted_by] >= 1)
-        return found
+                self.sorts.sizes[type_.name] = constants[type_.counted_by]
+                self.given.append(constants[type_.counted_by] >= 1)
+        return constants
 
     # Claims
 
@@ -232,15 +232,15 @@ class Encoding:
         """A solver that gives up after some work, left out: the limit for one question; and when all of it is over."""
         limit = self.limit if seconds is None else seconds
         left = inf if self.until is None else self.until - time.perf_counter()
-        made = z3.Solver()
-        made.set("smt.pull_nested_quantifiers", True)  # or it finds no terms to put for those inside
+        solver = z3.Solver()
+        solver.set("smt.pull_nested_quantifiers", True)  # or it finds no terms to put for those inside
         work = max(1, round(limit * WORK_PER_SECOND))
-        made.set("rlimit", work if work <= MOST else 0)  # 0 is no limit: then wall time alone bounds it
-        made.set("timeout", max(1, round(min(MOST, min(limit * SLOWEST, left) * 1000))))
-        return made
+        solver.set("rlimit", work if work <= MOST else 0)  # 0 is no limit: then wall time alone bounds it
+        solver.set("timeout", max(1, round(min(MOST, min(limit * SLOWEST, left) * 1000))))
+        return solver
 
 
 def work_seconds(solver: z3.Solver) -> float:
     """The work of all solvers of this process until now, in seconds as `--limit` counts them."""
-    found = solver.statistics()
-    return float(found.get_key_value("rlimit count")) / WORK_PER_SECOND if "rlimit count" in found.keys() else 0.0  # noqa: SIM118
+    counts = solver.statistics()
+    return float(counts.get_key_value("rlimit count")) / WORK_PER_SECOND if "rlimit count" in counts.keys() else 0.0  # noqa: SIM118

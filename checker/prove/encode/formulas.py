@@ -53,14 +53,14 @@ def forall(bound: list[Term], body: Term) -> Term:
     return z3.ForAll(bound, body)
 
 
-def parts(words: Term) -> Iterator[Term]:
+def parts(formula: Term) -> Iterator[Term]:
     """Formulas that hold together where one does: a quantifier of each, and no other one directly within it."""
-    if z3.is_and(words):
-        for part in words.children():
+    if z3.is_and(formula):
+        for part in formula.children():
             yield from parts(part)
-    elif z3.is_quantifier(words) and words.is_forall():
-        bound = [z3.Const(words.var_name(n), words.var_sort(n)) for n in range(words.num_vars())]
-        body = z3.substitute_vars(words.body(), *reversed(bound))
+    elif z3.is_quantifier(formula) and formula.is_forall():
+        bound = [z3.Const(formula.var_name(n), formula.var_sort(n)) for n in range(formula.num_vars())]
+        body = z3.substitute_vars(formula.body(), *reversed(bound))
         given, body = body.children() if z3.is_implies(body) else (z3.BoolVal(True), body)
         for part in parts(body):
             inner, holds = list[Term](), part
@@ -69,7 +69,7 @@ def parts(words: Term) -> Iterator[Term]:
                 holds = z3.substitute_vars(part.body(), *reversed(inner))
             yield forall([*bound, *inner], holds if z3.is_true(given) else z3.Implies(given, holds))
     else:
-        yield words
+        yield formula
 
 
 def constants(*terms: Term) -> Iterator[Term]:

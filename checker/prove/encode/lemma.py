@@ -46,13 +46,13 @@ class CandidateLemma:
         """Its lines in lemmas.yaml."""
         parts = [("when", self.when)] if self.when else []
         lines = [f"  {self.name}:"]
-        for key, words in [*parts, ("always", self.always)]:
-            shown = f'"{words}"' if set(words) & set("{}[]:,") else words
+        for key, text in [*parts, ("always", self.always)]:
+            shown = f'"{text}"' if set(text) & set("{}[]:,") else text
             line = f"    {key}: {shown}"
             if len(line) <= WIDTH:
                 lines.append(line)
                 continue
-            folded = textwrap.wrap(words, WIDTH - 6, break_long_words=False, break_on_hyphens=False)
+            folded = textwrap.wrap(text, WIDTH - 6, break_long_words=False, break_on_hyphens=False)
             lines += [f"    {key}: >", *(f"      {part}" for part in folded)]
         return "\n".join(lines)
 
@@ -71,7 +71,9 @@ def lemma_scope(system: System) -> Scope:
     """The names that a lemma may use."""
     roles = {}
     for role in system.roles.values():
-        made = {s: tuple(r.name for r in role.states.values() if r.remembers and r.base == s) for s in role.states}
+        remembering = {
+            s: tuple(r.name for r in role.states.values() if r.remembers and r.base == s) for s in role.states
+        }
         roles[role.name] = RoleNames(
             role.name,
             role.instance,
@@ -79,7 +81,7 @@ def lemma_scope(system: System) -> Scope:
             {n: d.type for n, d in role.data.items()},
             frozenset(role.events),
             role.indexed,
-            remembering={s: names for s, names in made.items() if names},
+            remembering={s: names for s, names in remembering.items() if names},
             definitions=role.definitions,
         )
     messages = {m.name: {f.name: f.type for f in m.fields} for m in system.messages.values()}
@@ -94,13 +96,13 @@ def lemma_scope(system: System) -> Scope:
     return Scope(names, clock=system.clock is not None, opaque=True, outside=True)
 
 
-def parsed(words: str, scope: Scope, of: t.Type | None = t.BOOL) -> Expression:
+def parsed(text: str, scope: Scope, of: t.Type | None = t.BOOL) -> Expression:
     """An expression of a type (None: of any) from its text.
 
     Raises:
         SpecError: it is no expression over these names.
     """
     sink = Sink()
-    found = parse(YamlNode("text", NOWHERE, words), scope, sink, of)
+    expression = parse(YamlNode("text", NOWHERE, text), scope, sink, of)
     sink.raise_errors()
-    return found
+    return expression

@@ -62,8 +62,8 @@ def message_field(message: MessageValue, name: str) -> Any:
         return message.latest
     if name in ("sender", "receiver"):
         return message.ends[name == "receiver"]
-    found, *others = [(kind.name, message.field(kind.name, name)) for kind in message.kinds]
-    value = found[1]
+    first, *others = [(kind.name, message.field(kind.name, name)) for kind in message.kinds]
+    value = first[1]
     for kind, other in others:
         value = z3.If(message.is_kind(kind), other, value)
     return value

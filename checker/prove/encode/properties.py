@@ -25,18 +25,18 @@ def claims(encoding: Encoding) -> list[Claim]:
     """
     system = encoding.system
     texts = {**system.lemmas, **system.properties}
-    found = [_claim(encoding, texts[name], kind) for name, kind in written_claims(system).items()]
-    return [*found, *auxiliary_invariants(encoding)]
+    written = [_claim(encoding, texts[name], kind) for name, kind in written_claims(system).items()]
+    return [*written, *auxiliary_invariants(encoding)]
 
 
 def written_claims(system: System) -> dict[str, Kind]:
     """The names of the properties about states and steps, and of the lemmas."""
-    found: dict[str, Kind] = {
+    kinds: dict[str, Kind] = {
         p.name: "step" if p.kind == "step" else "always"
         for p in system.properties.values()
         if p.kind in ("always", "step") and not _is_about_byzantine(p)
     }
-    return {**found, **dict.fromkeys(system.lemmas, "lemma")}
+    return {**kinds, **dict.fromkeys(system.lemmas, "lemma")}
 
 
 def meaning_of(encoding: Encoding, p: Property) -> Meaning:
@@ -79,8 +79,8 @@ def steps_read_reachability(system: System) -> bool:
     return _steps_mention(system, lambda node: x.is_query(node, "reachable"))
 
 
-def _steps_mention(system: System, what: Callable[[x.Expression], bool]) -> bool:
-    return any(x.mentions(e, what) for e in linted_expressions(replace(system, properties={})))
+def _steps_mention(system: System, test: Callable[[x.Expression], bool]) -> bool:
+    return any(x.mentions(e, test) for e in linted_expressions(replace(system, properties={})))
 
 
 def _is_about_byzantine(p: Property) -> bool:

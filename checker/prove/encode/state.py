@@ -97,8 +97,8 @@ class StateVariable:
                 some = (*self.key, "?")
 
                 def content(*at: Term) -> Term:
-                    found = _option(value(*at))
-                    return old(*at) if found.value is None else found.value
+                    option = _option(value(*at))
+                    return old(*at) if option.value is None else option.value
 
                 return {
                     some: put(functions[some], lambda *at: _option(value(*at)).some),
@@ -149,8 +149,8 @@ class StateSchema:
         if channel.kind == "set":
             for field in kinds[0].fields:
                 if isinstance(field.type, t.Set | t.Map | t.Option):
-                    what = f"field `{field.name}` of `{kinds[0].name}` is a {field.type}, and channel `{channel.name}`"
-                    raise Unencodable(f"{what} is a set; make that channel a `multiset`, or explore the system")
+                    clash = f"field `{field.name}` of `{kinds[0].name}` is a {field.type}, and channel `{channel.name}`"
+                    raise Unencodable(f"{clash} is a set; make that channel a `multiset`, or explore the system")
             self._add(("in", channel.name, kinds[0].name), at, t.BOOL)
             return
         self._add(("present", channel.name), at, t.BOOL)
@@ -227,12 +227,12 @@ class StateSchema:
         functions: dict[Key, Function] = {}
         for variable in self.variables.values():
             for key, arguments, result in variable.parts():
-                words = f"{name}.{'.'.join(key)}"
+                full_name = f"{name}.{'.'.join(key)}"
                 sort = self.sorts.sort(result)
                 if arguments:
-                    functions[key] = applied(z3.Function(words, *map(self.sorts.sort, arguments), sort))
+                    functions[key] = applied(z3.Function(full_name, *map(self.sorts.sort, arguments), sort))
                 else:
-                    constant = z3.Const(words, sort)
+                    constant = z3.Const(full_name, sort)
                     functions[key] = lambda constant=constant: constant
         return SymbolicState(self, functions)
 

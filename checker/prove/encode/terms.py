@@ -160,10 +160,10 @@ def _around(number: Term, of: t.Instance, size: Any) -> Term:
     if isinstance(size, int):
         return number - size * _floor(number, z3.IntVal(size))
     far = z3.Function(f"around.{of.name}", z3.IntSort(), z3.IntSort())(number)
-    found = z3.If(conjunction(far >= 0, far < size), far, z3.IntVal(0))
+    instance = z3.If(conjunction(far >= 0, far < size), far, z3.IntVal(0))
     for low, value in ((-size, number + size), (size, number - size), (0, number)):
-        found = z3.If(conjunction(low <= number, number < low + size), value, found)
-    return found
+        instance = z3.If(conjunction(low <= number, number < low + size), value, instance)
+    return instance
 
 
 def _owner(owner: x.Expression | None, f: Bindings) -> Term:
@@ -212,17 +212,17 @@ def _floor(a: Term, b: Term) -> Term:
 
 
 def _extreme(better: Callable[[Term, Term], Term]) -> Row:
-    return _values(lambda *values: reduce(lambda found, other: z3.If(better(found, other), found, other), values))
+    return _values(lambda *values: reduce(lambda best, other: z3.If(better(best, other), best, other), values))
 
 
 def _length(e: x.Apply, f: Bindings) -> Term:
-    held = term(e.operands[0], f)
-    return z3.IntVal(0) if held.of is None else f.sorts.count(held.of, held.holds)
+    elements = term(e.operands[0], f)
+    return z3.IntVal(0) if elements.of is None else f.sorts.count(elements.of, elements.holds)
 
 
 def _get(e: x.Apply, f: Bindings) -> Any:
-    found, other = (term(o, f) for o in e.operands)
-    return other if found.value is None else f.sorts.choice(found.some, found.value, other)
+    option, other = (term(o, f) for o in e.operands)
+    return other if option.value is None else f.sorts.choice(option.some, option.value, other)
 
 
 def _set(e: x.Apply, f: Bindings) -> SetValue:
@@ -331,13 +331,13 @@ def _counted(counted: x.Expression, f: Bindings) -> tuple[Term, Callable[[], Ter
             return none, lambda: f.view.at_most_one_message(name, holds)
         return _few_instances(domain := term(counted.domain, f), lambda m: conjunction(domain.holds(m), holds(m)), f)
     if isinstance(counted, x.Apply) and counted.op == "len":
-        found = term(counted.operands[0], f)
-        return _few_instances(found, found.holds, f)
+        elements = term(counted.operands[0], f)
+        return _few_instances(elements, elements.holds, f)
     return None
 
 
-def _refuted(words: Term) -> Term:
-    return z3.BoolVal(False) if z3.is_true(words) else z3.Not(words)
+def _refuted(formula: Term) -> Term:
+    return z3.BoolVal(False) if z3.is_true(formula) else z3.Not(formula)
 
 
 def _few_instances(
@@ -372,8 +372,8 @@ def _quantifier(e: x.Quantifier, f: Bindings) -> Any:
             return z3.Implies(chosen(message), holds if wanted else z3.Not(holds))
 
         of_all = f.view.latest_messages if _is_of_latest(e) else f.view.every_message
-        held = of_all(e.domain.name, about)
-        return held if wanted else z3.Not(held)
+        formula = of_all(e.domain.name, about)
+        return formula if wanted else z3.Not(formula)
     domain = term(e.domain, f)
     of = domain.of
     assert of is not None
@@ -429,11 +429,11 @@ def _is_of_latest(e: x.Quantifier) -> bool:
 
 def _best(cases: Sequence[tuple[Term, Term]], better: Callable[[Term, Term], Term], otherwise: Term) -> Term:
     """The value that none of those that count beats."""
-    some, found = z3.BoolVal(False), otherwise
+    some, best = z3.BoolVal(False), otherwise
     for counts, value in cases:
-        found = z3.If(conjunction(counts, disjunction(z3.Not(some), better(value, found))), value, found)
+        best = z3.If(conjunction(counts, disjunction(z3.Not(some), better(value, best))), value, best)
         some = disjunction(some, counts)
-    return found
+    return best
 
 
 def _is_number(side: x.Expression) -> TypeGuard[x.MessageField]:

@@ -117,11 +117,11 @@ class TransitionRelation(CompositeSteps):
 
     def fields(self, fields: Sequence[Datum]) -> tuple[dict[str, Any], list[Term]]:
         """Any values of an event's fields."""
-        found, given = {}, []
+        values, given = {}, []
         for datum in fields:
-            found[datum.name], valid = self.sorts.fresh(datum.name, datum.type)
+            values[datum.name], valid = self.sorts.fresh(datum.name, datum.type)
             given.append(valid)
-        return found, given
+        return values, given
 
     def _offered(self, s: SymbolicState, choice: Choice, offers: Sequence[Offer]) -> Iterator[SymbolicStep]:
         """A local event comes, with any fields; never one that only a parent drives."""
@@ -335,7 +335,7 @@ class TransitionRelation(CompositeSteps):
         inside = disjunction(*(s.is_in(role.name, me, state) for state in states))
         guarded = PartialStep(work.state, [])
         self._do(guarded, role, piece, me, None, again=True, to=to)
-        work.side_conditions += [(words, z3.Implies(inside, claim)) for words, claim in guarded.side_conditions]
+        work.side_conditions += [(text, z3.Implies(inside, claim)) for text, claim in guarded.side_conditions]
         work.state = _either(inside, guarded.state, work.state)
 
     def _moves(self, s: SymbolicState, role: Role, choice: Choice, frame: Bindings) -> Term:
@@ -431,7 +431,7 @@ class TransitionRelation(CompositeSteps):
             if done.state is base:
                 continue
             inside = s.is_in(role.name, me, state)
-            work.side_conditions += [(words, z3.Implies(inside, claim)) for words, claim in done.side_conditions]
+            work.side_conditions += [(text, z3.Implies(inside, claim)) for text, claim in done.side_conditions]
             work.state = _either(inside, done.state, work.state)  # a machine is in one state alone
             cases.append(inside)
         return cases

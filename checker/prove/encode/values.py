@@ -134,8 +134,10 @@ class Sorts:
 
     def function(self, name: str, of: Sequence[t.Type], result: t.Type) -> Callable[..., Term]:
         """A new function of one argument or more."""
-        made: Callable[..., Term] = z3.Function(f"{name}!{next(self._fresh)}", *map(self.sort, of), self.sort(result))
-        return made
+        function: Callable[..., Term] = z3.Function(
+            f"{name}!{next(self._fresh)}", *map(self.sort, of), self.sort(result)
+        )
+        return function
 
     def anything(self, name: str) -> Term:
         """An arbitrary boolean, for each value of the variables that are open."""
@@ -223,8 +225,8 @@ class Sorts:
                 some, _ = self.fresh(f"{name}?", t.BOOL)
                 value, valid = self.fresh(name, of)
                 return OptionValue(some, value), valid
-        made = self.constant(name, type_)
-        return made, self.within(type_, made)
+        constant = self.constant(name, type_)
+        return constant, self.within(type_, constant)
 
     def literal(self, type_: t.Type, value: Any) -> Any:
         match type_:

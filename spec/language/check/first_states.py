@@ -63,8 +63,8 @@ def _report(system: System, sink: Sink, of: str | None = None) -> None:
         of = "with " + ", ".join(f"{name} = {t.show(c.type, c.value)}" for name, c in system.constants.items())
     ends = [e for _, role in system.holders.items() for d in role.data.values() for e in d.explore or ()]
     read = {e.name for whole in (system.initially, *ends) for e in x.walk(whole) if isinstance(e, x.ConstantRef)}
-    words = f" {of}" if of else ""
-    sink.error_of_values("no_first_state", system.initially.place, frozenset(read | system.counting), of=words)
+    suffix = f" {of}" if of else ""
+    sink.error_of_values("no_first_state", system.initially.place, frozenset(read | system.counting), of=suffix)
 
 
 class _FirstState(NoState):

@@ -168,11 +168,11 @@ def _drives_are_repeated(role: Role, state: State, sink: Sink) -> None:
 
 def sent_together(sends: Sequence[Send]) -> Iterator[tuple[Send, Send]]:
     """The first two messages of each receiver that is sent several in one step."""
-    told: set[str] = set()
+    reported: set[str] = set()
     for i, second in enumerate(sends):
         for first in sends[:i]:
-            if first.receiver == second.receiver and first.receiver not in told and not exclusive(first, second):
-                told.add(second.receiver)
+            if first.receiver == second.receiver and first.receiver not in reported and not exclusive(first, second):
+                reported.add(second.receiver)
                 yield first, second
 
 
@@ -197,8 +197,8 @@ def _internal_keeps_what_was_sent(system: System, role: Role, state: State, sink
             if transition.internal:
                 for update in transition.updates:
                     if update.name in sent and not update.shared:
-                        words = {"message": sent[update.name], "field": update.name}
-                        sink.error("internal_changes_sent", update.place, role=role.name, state=state.name, **words)
+                        details = {"message": sent[update.name], "field": update.name}
+                        sink.error("internal_changes_sent", update.place, role=role.name, state=state.name, **details)
 
 
 def _ticks_ask_the_clock(role: Role, state: State, sink: Sink) -> None:

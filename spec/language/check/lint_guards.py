@@ -184,14 +184,14 @@ class _GuardCases:
         whole = [t.guard for t in self.choices if t.guard is not None]
         whole += [end for datum in self.data for end in datum.explore or ()]
         inside = [e for one in whole for e in x.walk(one)]
-        found = {e.name for e in inside if isinstance(e, x.ConstantRef)}
+        names = {e.name for e in inside if isinstance(e, x.ConstantRef)}
         kinds = [part for kind in [*self.types.values(), *(e.type for e in inside)] for part in _parts(kind)]
-        found |= {kind.counted_by for kind in kinds if isinstance(kind, Instance)} - {""}
+        names |= {kind.counted_by for kind in kinds if isinstance(kind, Instance)} - {""}
         if any(isinstance(kind, Int) and (kind.low, kind.high) != (None, None) for kind in kinds):
-            found |= self.system.bounding
+            names |= self.system.bounding
         if any(isinstance(kind, Time) for kind in kinds):  # up to the horizon
-            found |= self.system.counting
-        return frozenset(found)
+            names |= self.system.counting
+        return frozenset(names)
 
     def values(self) -> Iterator[dict[str, Value]]:
         for combination in product(*self.leaves.values()):
@@ -211,11 +211,11 @@ class _GuardCases:
     def shown(self, values: Mapping[str, Value]) -> str:
         return "for example with " + ", ".join(f"{self.said(k)} = {show(self.types[k], v)}" for k, v in values.items())
 
-    def said(self, words: str) -> str:
+    def said(self, text: str) -> str:
         """The words for what is read of the event, as they are written of a message where it is one."""
         message = self.system.messages.get(self.event)
         heard = message is not None and message.receiver == self.role.name
-        return re.sub(r"(?<![\w.])event\.", "msg.", words) if heard else words
+        return re.sub(r"(?<![\w.])event\.", "msg.", text) if heard else text
 
 
 def _parts(kind: Type) -> Iterator[Type]:

@@ -49,13 +49,13 @@ def unbounded_channels(system: System) -> dict[str, tuple[str, Transition]]:
         if fresh.keys() <= endless.keys():
             break
         endless = {**fresh, **endless}
-    found: dict[str, tuple[str, Transition]] = {}
+    channels: dict[str, tuple[str, Transition]] = {}
     for message, transition in endless.items():
         channel = system.channel_of(message)
         keeps_all = channel.capacity is None and channel.kind in ("fifo", "bag", "multiset")
         if keeps_all and not x.mentions(system.constraint, x.reads_messages):
-            found.setdefault(channel.name, (message, transition))
-    return found
+            channels.setdefault(channel.name, (message, transition))
+    return channels
 
 
 def _sent_endlessly(system: System, role: Role, endless: Set[str]) -> Iterator[tuple[str, Transition]]:
@@ -100,12 +100,12 @@ def unbounded(system: System) -> dict[_FieldRef, Transition]:
         if transition is not None and not _compared(transition.guard, to) and not _compared(value, to):
             read = {s for e in _sums(value) for s in _read(e, role, transition.event)}
             grown.append((to, read, transition))
-    found: dict[_FieldRef, Transition] = {}
+    fields: dict[_FieldRef, Transition] = {}
     for to, read, transition in grown:
         bounded = not _endless(system.holders[to[0]].data[to[1]].type) or _mentions(system.constraint, to)
         if not bounded and reached(flows, to) & read:
-            found.setdefault(to, transition)
-    return found
+            fields.setdefault(to, transition)
+    return fields
 
 
 def _assignments(system: System) -> Iterator[tuple[_FieldRef, x.Expression, str, Transition | None]]:
@@ -131,12 +131,12 @@ def _read(value: x.Expression, role: str, event: str) -> Iterator[_FieldRef]:
 
 def reached(following: Mapping[T, set[T]], start: T) -> set[T]:
     """All that some steps lead to, the start among it."""
-    found, todo = {start}, [start]
+    reachable, todo = {start}, [start]
     while todo:
-        fresh = following.get(todo.pop(), set()) - found
-        found |= fresh
+        fresh = following.get(todo.pop(), set()) - reachable
+        reachable |= fresh
         todo += fresh
-    return found
+    return reachable
 
 
 def _endless(type_: Type) -> bool:

@@ -83,7 +83,7 @@ class Builder(FieldBuilder):
     def _begin(self, role: str, initial: Sequence[m.State]) -> tuple[str, ...]:
         """The initial state of each machine of a role whose machines do not all start alike; empty if it is wrong."""
         instance, values = self.names.roles[role].instance, self.declared.values()
-        found = []
+        states = []
         for i in range(instance.count):
             context = Context(NoState(), values, self=i)
             of = [s for s in initial if s.starts is None or (_is_sound(s.starts) and evaluate(s.starts, context))]
@@ -92,33 +92,33 @@ class Builder(FieldBuilder):
                 machine = f"{role}[{i}]" if instance.indexed else role
                 self.sink.error("initial_state_of", initial[-1].place, machine=machine, count=count)
                 return ()
-            found += [s.name for s in of]
-        return tuple(found) if len(found) == instance.count else ()
+            states += [s.name for s in of]
+        return tuple(states) if len(states) == instance.count else ()
 
     def _starts(self, role: str, node: YamlNode | None) -> x.Expression | None:
         """Returns the condition on machines for which a state is the initial one; None: `true`, `false` or nothing."""
         if node is None or node.text in ("true", "false"):
             return None
-        found = parse(node, Scope(self.names, role, clock=False), self.sink, BOOL)
-        if x.mentions(found, lambda e: not isinstance(e, READ_AT_FIRST)):
+        condition = parse(node, Scope(self.names, role, clock=False), self.sink, BOOL)
+        if x.mentions(condition, lambda e: not isinstance(e, READ_AT_FIRST)):
             self.sink.error("initial_reads", node.place)
             return x.Literal_(type=UNKNOWN, value=None, place=node.place)
-        return found
+        return condition
 
     def _groups(self, role: str, node: YamlNode | None) -> dict[str, dict[str, tuple[str, Place]]]:
         """state: event: (reason, place) of the role's grouped ignores or refusals."""
-        found: dict[str, dict[str, tuple[str, Place]]] = {}
+        groups: dict[str, dict[str, tuple[str, Place]]] = {}
         for group in node or ():
             reason = " ".join(text_of(group, "because").split())
             for state in group.names("in"):
                 self._known_state(role, state)
                 for event in group.names("events"):
                     if self._known_event(role, event.text, event.place):
-                        cell = found.setdefault(state.text, {})
+                        cell = groups.setdefault(state.text, {})
                         if event.text in cell:
                             self.sink.error("two_groups", event.place, event=event.text, role=role, state=state.text)
                         cell[event.text] = (reason, event.place)
-        return found
+        return groups
 
     def _known_state(self, role: str, node: YamlNode) -> bool:
         names = self.names.roles[role]
@@ -246,9 +246,9 @@ class Builder(FieldBuilder):
 
     def _update(self, role: str, target: str, place: Place, value: YamlNode, scope: Scope) -> m.Update | None:
         data = self.names.roles[role].data
-        found = _TARGET.match(target)
-        shared = bool(found and found.group(1) and self.names.shared)
-        name, key_text = (target, None) if found is None or (found.group(1) and not shared) else found.group(2, 3)
+        match = _TARGET.match(target)
+        shared = bool(match and match.group(1) and self.names.shared)
+        name, key_text = (target, None) if match is None or (match.group(1) and not shared) else match.group(2, 3)
         kind = (self.names.shared if shared else data).get(name)
         if kind is None and shared:
             self.sink.unknown("unknown_shared", place, name, self.names.shared)
@@ -342,17 +342,17 @@ class Builder(FieldBuilder):
         named = self._only(YamlNode("text", to.place, f"it == ({to.text})"), scope, role)
         return x.conjunction([e for e in (only, named) if e is not None], to.place)
 
-    def _with(self, node: YamlNode, wanted: Mapping[str, Type], what: str, scope: Scope) -> dict[str, x.Expression]:
+    def _with(self, node: YamlNode, wanted: Mapping[str, Type], subject: str, scope: Scope) -> dict[str, x.Expression]:
         given = as_mapping(node.get("with"))
         fields: dict[str, x.Expression] = {}
         for name, place, value in given.pairs():
             if name not in wanted:
-                self.sink.unknown("unknown_sent_field", place, name, wanted, what=what)
+                self.sink.unknown("unknown_sent_field", place, name, wanted, what=subject)
             else:
                 fields[name] = parse(value, scope, self.sink, wanted[name])
         for name in wanted:
             if given.get(name) is None:
-                self.sink.error("missing_sent_field", node.place, what=what, name=name)
+                self.sink.error("missing_sent_field", node.place, what=subject, name=name)
         return fields
 
     def _only(self, node: YamlNode | None, scope: Scope, role: str) -> x.Expression | None:

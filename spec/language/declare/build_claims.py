@@ -46,7 +46,7 @@ class ClaimBuilder(Builder):
         return tuple(m.End(n, parse(node, self.world, self.sink, BOOL), p) for n, p, node in entries(self.files.ends))
 
     def _claims(self, declared: Mapping[str, Item]) -> dict[str, m.Property]:
-        found = {}
+        claims = {}
         for name, place, node in entries(dict(declared)):
             kinds = [k for k in KINDS if node.get(k) is not None]
             if len(kinds) != 1:
@@ -76,21 +76,21 @@ class ClaimBuilder(Builder):
             )
             if variables and len(self.sink.errors) == before:
                 p = self._for_each(p, node)
-            found[name] = p
-        return found
+            claims[name] = p
+        return claims
 
     # Variables
 
     def _variables(self, name: str, node: YamlNode) -> dict[str, Type]:
         """The variables of a property and their types; a range of numbers is an int with bounds."""
-        found: dict[str, Type] = {}
+        kinds: dict[str, Type] = {}
         for variable, place, of in node.pairs_of("for"):
             kind = self._range(variable, place, of) if of.kind == "list" else parse_type(of, self.small, self.sink)
             if not isinstance(kind, Enum | Instance | Bool | UnknownType) and of.kind != "list":
                 self.sink.error("variable_of_no_set", of.place, name=name, variable=variable, kind=kind)
                 kind = UnknownType()
-            found[variable] = kind
-        return found
+            kinds[variable] = kind
+        return kinds
 
     def _range(self, variable: str, place: Place, node: YamlNode) -> Type:
         ends = [self.declarer.constant(end, bounds=True, reader="claims") for end in node]

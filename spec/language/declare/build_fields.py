@@ -154,16 +154,16 @@ class FieldBuilder:
         return parse(ends[0], scope, self.sink, want), parse(ends[1], scope, self.sink, want)
 
     def events(self, node: YamlNode | None) -> dict[str, m.Event]:
-        found = {}
+        events = {}
         for name, place, decl in as_mapping(node).pairs():
             if decl.kind == "text":
-                found[name] = m.Event(name, (), " ".join(decl.text.split()), place)
+                events[name] = m.Event(name, (), " ".join(decl.text.split()), place)
             else:
-                found[name] = m.Event(name, tuple(self.fields(decl.get("fields")).values()), doc_of(decl), place)
-        return found
+                events[name] = m.Event(name, tuple(self.fields(decl.get("fields")).values()), doc_of(decl), place)
+        return events
 
     def messages(self) -> dict[str, m.Message]:
-        found = {}
+        messages = {}
         for name, place, node in entries(self.files.messages):
             sender = self._role(node.get("from"))
             receiver = self._role(node.get("to"))
@@ -171,7 +171,7 @@ class FieldBuilder:
             if not fields.keys().isdisjoint(x.OF_MESSAGES):
                 self.sink.error("message_field_name", place, name=name)
             if sender and receiver:
-                found[name] = m.Message(
+                messages[name] = m.Message(
                     name,
                     sender,
                     receiver,
@@ -181,7 +181,7 @@ class FieldBuilder:
                     doc_of(node),
                     place,
                 )
-        return found
+        return messages
 
     def _carried(self, node: YamlNode) -> str | None:
         """The message that another shows: one that its sender receives."""

@@ -38,8 +38,8 @@ def refinement(builder: ClaimBuilder, system: m.System, folder: Path, load: Load
     try:
         abstract = load(folder / text_of(node, "system"), settings)
     except SpecError as error:
-        for found in error.diagnostics:
-            builder.sink.add(found)
+        for diagnostic in error.diagnostics:
+            builder.sink.add(diagnostic)
         return None
     return _Mapping(builder, system, abstract, node).read()
 
@@ -52,9 +52,9 @@ class _Mapping:
 
     def read(self) -> m.Refinement | None:
         place, name = self.node.place, self.abstract.name
-        for words, there in (("messages", self.abstract.channels), ("a clock", self.abstract.clock)):
+        for part, there in (("messages", self.abstract.channels), ("a clock", self.abstract.clock)):
             if there:
-                self.sink.error("refined_has_more", place, name=name, what=words)
+                self.sink.error("refined_has_more", place, name=name, what=part)
                 return None
         variables = {
             f"{role.name}.{field}": (role, None if field == "state" else field)
@@ -94,9 +94,9 @@ class _Mapping:
     def _value(self, key: str, node: YamlNode, scope: Scope, kind: Type) -> x.Expression:
         """The expression for a variable: of its type, or of one whose values are values of it."""
         hinted, plain = Sink(), Sink()
-        found = parse(node, scope, hinted, kind)
+        expression = parse(node, scope, hinted, kind)
         if not hinted.errors:
-            return found
+            return expression
         value = parse(node, scope, plain)
         if not plain.errors and self._fits(kind, value.type):
             return value
@@ -105,9 +105,9 @@ class _Mapping:
         self.sink.error("refined_type", node.place, key=key, kind=kind, found=value.type)
         return value
 
-    def _fits(self, kind: Type, found: Type | None) -> bool:
+    def _fits(self, kind: Type, own: Type | None) -> bool:
         """Returns whether values of a type of this system are values of one of the abstract system."""
-        match kind, found:
+        match kind, own:
             case (_, None | UnknownType()) | (Int(), Int()):
                 return True
             case Enum(members=members), Enum(members=others):
@@ -116,7 +116,7 @@ class _Mapping:
                 return count == number and self.named.get(name, name) == other
             case (Set(of=one), Set(of=other)) | (Option(of=one), Option(of=other)):
                 return one is None or self._fits(one, other)
-            case Map(key=key, of=one), Map(key=found_key, of=other):
-                alike = not isinstance(key, Enum) or key.members == getattr(found_key, "members", None)
-                return alike and self._fits(key, found_key) and self._fits(one, other)
-        return kind == found
+            case Map(key=key, of=one), Map(key=own_key, of=other):
+                alike = not isinstance(key, Enum) or key.members == getattr(own_key, "members", None)
+                return alike and self._fits(key, own_key) and self._fits(one, other)
+        return kind == own

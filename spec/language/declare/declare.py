@@ -107,14 +107,14 @@ class Declarer:
         channels = {name: node for name, _, node in entries(self.files.sections["channels"])}
         listed = {message.text for node in channels.values() for message in node.names("messages")}
         rest = [message for message in ends_of if message not in listed]
-        found: dict[str, tuple[str, ...]] = {}
+        carried: dict[str, tuple[str, ...]] = {}
         for name, node in channels.items():
             ends, own = (text_of(node, "from"), text_of(node, "to")), node.names("messages")
             self._check_listed(name, ends, own, ends_of)
             named = rest if node.get("messages") is None else [message.text for message in own]
-            found[name] = tuple(m for m in ends_of if m in named and ends_of[m] == ends)
-            rest = [message for message in rest if message not in found[name]]
-        return found
+            carried[name] = tuple(m for m in ends_of if m in named and ends_of[m] == ends)
+            rest = [message for message in rest if message not in carried[name]]
+        return carried
 
     def _check_listed(
         self, channel: str, ends: tuple[str, str], listed: tuple[YamlNode, ...], ends_of: Mapping[str, tuple[str, str]]
@@ -125,8 +125,8 @@ class Declarer:
                 self.sink.unknown("unknown_message", message.place, message.text, ends_of)
             elif ends_of[message.text] != ends:
                 sender, receiver = ends_of[message.text]
-                words = {"channel": channel, "message": message.text, "sender": sender, "receiver": receiver}
-                self.sink.error("message_of_others", message.place, **words)
+                details = {"channel": channel, "message": message.text, "sender": sender, "receiver": receiver}
+                self.sink.error("message_of_others", message.place, **details)
 
     def _small(self) -> dict[str, Enum | Instance]:
         return {**self.types, **{n: r.instance for n, r in self.roles.items()}}
@@ -157,16 +157,20 @@ class Declarer:
             self.defaults[name] = value
             if name in self.settings:
                 value = self._value(name, kind, self.settings[name], NOWHERE)
-            said = node.get("running")
-            running = self._value(name, kind, said.text, said.place) if said and said.text != ANY else None
-            self.constants[name] = Constant(name, kind, value, doc_of(node), place, said is not None, running)
+            running_node = node.get("running")
+            running = (
+                self._value(name, kind, running_node.text, running_node.place)
+                if running_node and running_node.text != ANY
+                else None
+            )
+            self.constants[name] = Constant(name, kind, value, doc_of(node), place, running_node is not None, running)
 
     def _value(self, name: str, kind: Type, text: str, place: Place) -> Value:
         text, known = text.strip(), ("true", "false") if isinstance(kind, Bool) else getattr(kind, "members", ())
 
-        def wrong(wording: str, instead: Value, **words: Value) -> Value:
+        def wrong(wording: str, instead: Value, **details: Value) -> Value:
             code, near = "LH702" if place == NOWHERE else "", near_miss(text, known) if known else None
-            self.sink.error(wording, place, near=near, code=code, name=name, text=text[:40], **words)
+            self.sink.error(wording, place, near=near, code=code, name=name, text=text[:40], **details)
             return instead
 
         match kind:
@@ -240,12 +244,12 @@ class Declarer:
             if (listed_members is None) == (count is None):
                 self.sink.error("members_or_count", place, name=name)
             elif listed_members is not None:
-                found = [m.text for m in listed_members]
+                members = [m.text for m in listed_members]
                 for member in listed_members:
-                    if found.count(member.text) > 1:
+                    if members.count(member.text) > 1:
                         self.sink.error("member_twice", member.place, member=member.text, name=name)
-                if found:
-                    self.types[name] = Enum(name, tuple(dict.fromkeys(found)))
+                if members:
+                    self.types[name] = Enum(name, tuple(dict.fromkeys(members)))
                 else:
                     self.sink.error("no_members", listed_members.place, name=name)
             elif count is not None:
@@ -253,13 +257,13 @@ class Declarer:
                     name, self._count(count, f"the type `{name}`"), counted_by=self._constant_named(count)
                 )
 
-    def _count(self, node: YamlNode, what: str) -> int:
+    def _count(self, node: YamlNode, subject: str) -> int:
         value = self.constant(node, bounds=not self._constant_named(node))
         if value is None:
             return 1
         if not 1 <= value <= MAX_INSTANCES:
             wording = "count_written" if node.text.lstrip("-").isdigit() else "count_set"
-            self.sink.error(wording, node.place, what=what, value=value, most=MAX_INSTANCES)
+            self.sink.error(wording, node.place, what=subject, value=value, most=MAX_INSTANCES)
             return 1
         return int(value)
 
@@ -317,17 +321,17 @@ class Declarer:
         known |= dict.fromkeys(self.definitions, "definitions of the system")
         for name, role in self.roles.items():
             own = as_mapping(as_mapping(self.files.roles.get(name)).get("definitions"))
-            found = definitions_of(own.pairs(), {**known, **dict.fromkeys(role.data, "data")}, self.sink, name)
-            self.roles[name] = replace(role, definitions=found)
+            definitions = definitions_of(own.pairs(), {**known, **dict.fromkeys(role.data, "data")}, self.sink, name)
+            self.roles[name] = replace(role, definitions=definitions)
 
     def _remembering(self, role: YamlNode, declared: Mapping[str, Place], most: int) -> dict[str, tuple[str, ...]]:
         """Returns by state the states that are made for tasks that outlive another one; their names must be free."""
         control = control_of_text(role)
-        found = control.remembering(most) if control is not None else {}
+        task_sets = control.remembering(most) if control is not None else {}
         taken: dict[str, str] = {}
-        made: dict[str, tuple[str, ...]] = {}
-        for state in (s for s in declared if s in found):
-            for running in found[state]:
+        remembering: dict[str, tuple[str, ...]] = {}
+        for state in (s for s in declared if s in task_sets):
+            for running in task_sets[state]:
                 name = name_of(state, running)
                 if name in declared or name in taken:
                     tasks = " and ".join(f"`{t}`" for t in sorted(running))
@@ -336,8 +340,8 @@ class Declarer:
                     at = declared.get(name, declared[state])
                     self.sink.error("taken_state_name", at, name=name, state=state, tasks=tasks, run=run, also=also)
                 taken[name] = state
-            made[state] = tuple(n for r in found[state] if (n := name_of(state, r)) not in declared)
-        return made
+            remembering[state] = tuple(n for r in task_sets[state] if (n := name_of(state, r)) not in declared)
+        return remembering
 
     def _clashes(self) -> None:
         clashes: dict[str, str] = {}
@@ -364,8 +368,8 @@ def type_node(decl: YamlNode) -> YamlNode:
 
 
 def text_of(node: YamlNode, key: str) -> str:
-    found = node.get(key)
-    return found.text if found is not None else ""
+    value = node.get(key)
+    return value.text if value is not None else ""
 
 
 def doc_of(node: YamlNode) -> str:

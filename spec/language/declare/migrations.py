@@ -29,15 +29,15 @@ class Migrations:
 
     def read(self, node: YamlNode | None) -> tuple[Migration, ...]:
         """All migrations of the file; wrong rules are reported to the sink and left out."""
-        found: list[Migration] = []
+        migrations: list[Migration] = []
         for item in as_mapping(node).get("migrations") or ():
-            source = self._digest(item.get("from"), found)
+            source = self._digest(item.get("from"), migrations)
             roles = {name: self._role(name, place, rules) for name, place, rules in item.pairs_of("roles")}
             self._once((rules.was, rules.place) for rules in roles.values() if rules is not None)
             known = {name: rules for name, rules in roles.items() if rules is not None}
             if source:
-                found.append(Migration(source, known, doc_of(item), item.place))
-        return tuple(found)
+                migrations.append(Migration(source, known, doc_of(item), item.place))
+        return tuple(migrations)
 
     def _digest(self, node: YamlNode | None, earlier: list[Migration]) -> str:
         if node is None:

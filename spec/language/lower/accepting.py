@@ -77,8 +77,8 @@ def with_meaning(
         except NotEliminable as error:
             if sink is None:
                 raise
-            words = {"role": e.role, "event": e.event, "field": error.field, "guard": x.text(error.guard)}
-            sink.error("accepts_undecided", e.place, **words)
+            details = {"role": e.role, "event": e.event, "field": error.field, "guard": x.text(error.guard)}
+            sink.error("accepts_undecided", e.place, **details)
             return e
 
     claim, when = known(p.claim), None if p.when is None else known(p.when)
@@ -100,16 +100,16 @@ def meaning(system: System, e: x.Accepts) -> x.Expression:
             guards = [_for_some_fields(system, role, e.event, c.guard or x.TRUE) for c in choices]
             states.setdefault(_either(_owned(guard, owner) for guard in guards), []).append(state.name)
     control = x.ControlState(type=role.control, role=role.name, owner=owner)
-    ways = (_both([_is_one_of(control, role.control, found), guard]) for guard, found in states.items())
+    ways = (_both([_is_one_of(control, role.control, names), guard]) for guard, names in states.items())
     whole = _either(ways)
     return _any(some.name, role.instance, whole) if owner is some else whole
 
 
 def _is_one_of(control: x.Expression, of: Enum, states: Sequence[str]) -> x.Expression:
-    found = tuple(x.Literal_(type=of, value=name) for name in states)
-    if len(found) == 1:
-        return x.Apply(type=BOOL, op="==", operands=(control, *found))
-    return x.Apply(type=BOOL, op="in", operands=(control, x.Apply(type=Set(of), op="{}", operands=found)))
+    literals = tuple(x.Literal_(type=of, value=name) for name in states)
+    if len(literals) == 1:
+        return x.Apply(type=BOOL, op="==", operands=(control, *literals))
+    return x.Apply(type=BOOL, op="in", operands=(control, x.Apply(type=Set(of), op="{}", operands=literals)))
 
 
 def _any(variable: str, of: Instance, body: x.Expression) -> x.Expression:
@@ -121,20 +121,22 @@ def _any(variable: str, of: Instance, body: x.Expression) -> x.Expression:
 
 def _for_some_fields(system: System, role: Role, event: str, guard: x.Expression) -> x.Expression:
     """Returns the condition that a guard holds for some fields of the event, and some sender."""
-    found = _substituted(guard, lambda node: node)
+    condition = _substituted(guard, lambda node: node)
     # Numbers come first: an instance leaves a quantifier, in which none could be eliminated.
     for datum in sorted(system.fields_of(role.name, event), key=lambda d: isinstance(d.type, Instance)):
-        if _mentions(found, datum.name):
+        if _mentions(condition, datum.name):
             try:
-                found = _for_some(found, datum.name, datum.type)
+                condition = _for_some(condition, datum.name, datum.type)
             except NotEliminable as error:
                 raise NotEliminable(guard, error.field) from None
-    if x.mentions(found, lambda node: isinstance(node, x.Sender)):
+    if x.mentions(condition, lambda node: isinstance(node, x.Sender)):
         sender = system.roles[system.messages[event].sender].instance
         name = f"{event}__sender"
         variable = x.BoundVariable(type=sender, name=name)
-        found = _any(name, sender, _substituted(found, lambda node: variable if isinstance(node, x.Sender) else node))
-    return found
+        condition = _any(
+            name, sender, _substituted(condition, lambda node: variable if isinstance(node, x.Sender) else node)
+        )
+    return condition
 
 
 def _for_some(guard: x.Expression, field: str, of: Type) -> x.Expression:
@@ -262,11 +264,11 @@ class _Linear:
         (taken if self.number < 0 else added).extend(
             [x.Literal_(type=INT, value=abs(self.number))] if self.number or not added else []
         )
-        found, *more = added or [x.Literal_(type=INT, value=0)]
+        total, *more = added or [x.Literal_(type=INT, value=0)]
         for op, others in (("+", more), ("-", taken)):
             for other in others:
-                found = x.Apply(type=of, op=op, operands=(found, other))
-        return found
+                total = x.Apply(type=of, op=op, operands=(total, other))
+        return total
 
 
 def _linear(e: x.Expression) -> _Linear:
@@ -327,13 +329,13 @@ def _low(e: x.Expression) -> int | None:
 
 def _joined(op: str, decided_by: x.Expression, parts: Sequence[x.Expression]) -> x.Expression:
     neutral = x.TRUE if decided_by == FALSE else FALSE
-    found: dict[x.Expression, None] = {}
+    operands: dict[x.Expression, None] = {}
     for part in parts:
         inner = part.operands if isinstance(part, x.Apply) and part.op == op else (part,)
-        found |= dict.fromkeys(i for i in inner if i != neutral)
-    if decided_by in found or not found:
-        return decided_by if found else neutral
-    return next(iter(found)) if len(found) == 1 else x.Apply(type=BOOL, op=op, operands=tuple(found))
+        operands |= dict.fromkeys(i for i in inner if i != neutral)
+    if decided_by in operands or not operands:
+        return decided_by if operands else neutral
+    return next(iter(operands)) if len(operands) == 1 else x.Apply(type=BOOL, op=op, operands=tuple(operands))
 
 
 def _both(parts: Sequence[x.Expression]) -> x.Expression:

@@ -24,15 +24,15 @@ from leasehold.spec.language.types import Map, Set, Type, UnknownType, default
 def starting_events(role: YamlNode) -> dict[str, list[str]]:
     """Returns by task the events whose transitions start it, in the order of the text."""
     states = {name: node for name, _, node in role.pairs_of("states")}
-    found: dict[str, dict[str, None]] = {}
+    by_task: dict[str, dict[str, None]] = {}
     for node in states.values():
         for event, _, choices in node.pairs_of("on"):
             for choice in choices.items if choices.kind == "list" else (choices,):
                 to = choice.get("to")
                 started = [*(states[to.text].names("tasks") if to is not None and to.text in states else ())]
                 for task in (*started, *choice.names("also")):
-                    found.setdefault(task.text, {})[event] = None
-    return {task: list(events) for task, events in found.items()}
+                    by_task.setdefault(task.text, {})[event] = None
+    return {task: list(events) for task, events in by_task.items()}
 
 
 def with_captures(role: m.Role, channels: Collection[m.Channel]) -> m.Role:

@@ -61,8 +61,8 @@ def choice(system: System, role: Role, transition: Transition) -> Choice:
     for name in work_of(role, transition):
         task = role.tasks[name]
         if not isinstance(task, Call):
-            made = piece(system, role, task)
-            read = made if name in repeated else _changed(made, partial(passed, role=role))
+            task_piece = piece(system, role, task)
+            read = task_piece if name in repeated else _changed(task_piece, partial(passed, role=role))
             work.append(_changed(read, partial(given, names=names)))
     return Choice(transition, transition.guard, transition.updates, tuple(work), transition.passes)
 
@@ -79,8 +79,8 @@ def reads_step(of: Piece) -> bool:
 def _repeated(system: System, role: Role, names: tuple[str, ...]) -> Iterator[Piece]:
     """The pieces of a state's tasks that recovery does again; what a call begins is in no state but its own."""
     for task in (role.tasks[name] for name in names):
-        if not isinstance(task, Call) and not reads_step(made := piece(system, role, task)):
-            yield made
+        if not isinstance(task, Call) and not reads_step(task_piece := piece(system, role, task)):
+            yield task_piece
 
 
 def piece(system: System, role: Role, task: Send | Drive) -> Piece:
@@ -109,9 +109,9 @@ def _offers(system: System, role: Role, state: State, moves: _Moves) -> Iterator
     ) -> Offer:
         conditions = tuple(e for e in own if e is not None)
         limits = () if any(e is None for e in outside) else tuple(e for e in outside if e is not None)
-        found = moves.get((role.name, state.name, event), ())
+        choices = moves.get((role.name, state.name, event), ())
         fields = system.fields_of(role.name, event)
-        return Offer(role, state.name, event, cause, name, fields, conditions, limits, found, fair, each)  # type: ignore[arg-type]
+        return Offer(role, state.name, event, cause, name, fields, conditions, limits, choices, fair, each)  # type: ignore[arg-type]
 
     for name in state.tasks:
         task = role.tasks[name]
@@ -130,8 +130,8 @@ def _offers(system: System, role: Role, state: State, moves: _Moves) -> Iterator
 
 def _ticks(role: Role, state: State, moves: _Moves) -> Iterator[Offer]:
     if "tick" in state.on:
-        found = moves[role.name, state.name, "tick"]
-        yield Offer(role, state.name, "tick", "tick", "", (), (), (), found, Fair.WEAK)
+        choices = moves[role.name, state.name, "tick"]
+        yield Offer(role, state.name, "tick", "tick", "", (), (), (), choices, Fair.WEAK)
 
 
 def _receive(system: System, channel: Channel, moves: _Moves) -> Receive:

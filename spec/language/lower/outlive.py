@@ -56,11 +56,11 @@ class ControlGraph:
                 if pair not in seen:
                     seen.add(pair)
                     todo.append(pair)
-        found: dict[str, list[Running]] = {}
+        task_sets: dict[str, list[Running]] = {}
         for state, running in sorted(seen, key=lambda pair: (len(pair[1]), sorted(pair[1]))):
             if running:
-                found.setdefault(state, []).append(running)
-        return found
+                task_sets.setdefault(state, []).append(running)
+        return task_sets
 
 
 def control_of_text(role: YamlNode) -> ControlGraph | None:
@@ -96,7 +96,7 @@ def control_of(role: Role) -> ControlGraph:
     return ControlGraph(
         tuple(state.name for state in role.initial),
         {name: state.tasks for name, state in role.states.items()},
-        {name: tuple(found) for name, found in moves.items()},
+        {name: tuple(pairs) for name, pairs in moves.items()},
         {t.name: t.answers for t in role.tasks.values() if isinstance(t, Call) and t.outlives and t.answers},
     )
 
@@ -104,7 +104,7 @@ def control_of(role: Role) -> ControlGraph:
 def check_outlives(role: Role, reasons: Mapping[tuple[str, str, str], Place], sink: Sink) -> None:
     """Reports answers that could not be told from something else while the task that they end still runs."""
     control = control_of(role)
-    told: set[frozenset[str]] = set()
+    reported: set[frozenset[str]] = set()
     remembering = control.remembering() if control.outliving else {}
     for state in role.states.values() if control.outliving else ():
         for running in (NONE, *remembering.get(state.name, ())):
@@ -112,15 +112,15 @@ def check_outlives(role: Role, reasons: Mapping[tuple[str, str, str], Place], si
             for task in (t for t in begun if t in control.outliving):
                 for answer in control.outliving[task]:
                     others = [t for t in begun if t != task and t in role.tasks and answer in role.tasks[t].answers]
-                    if others and frozenset((task, *others)) not in told:
-                        told.add(frozenset((task, *others)))
-                        words = {"answer": answer, "task": task, "other": others[0]}
-                        sink.error("shared_answer", role.tasks[task].place, role=role.name, state=state.name, **words)
+                    if others and frozenset((task, *others)) not in reported:
+                        reported.add(frozenset((task, *others)))
+                        details = {"answer": answer, "task": task, "other": others[0]}
+                        sink.error("shared_answer", role.tasks[task].place, role=role.name, state=state.name, **details)
                     elif not others and task in running:
-                        said = state.on[answer][0].place if answer in state.on else None
-                        if place := said or reasons.get((role.name, state.name, answer)):
-                            words = {"task": task, "role": role.name, "state": state.name, "answer": answer}
-                            sink.error("answer_of_outliving", place, **words)
+                        own_place = state.on[answer][0].place if answer in state.on else None
+                        if place := own_place or reasons.get((role.name, state.name, answer)):
+                            details = {"task": task, "role": role.name, "state": state.name, "answer": answer}
+                            sink.error("answer_of_outliving", place, **details)
 
 
 def with_remembering_states(role: Role) -> Role:
@@ -132,8 +132,8 @@ def with_remembering_states(role: Role) -> Role:
     states = {}
     for state in role.states.values():
         for running in (NONE, *remembering.get(state.name, ())):
-            made = _remembering(role, control, state, running)
-            states[made.name] = made
+            variant = _remembering(role, control, state, running)
+            states[variant.name] = variant
     return replace(role, states=states)
 
 

@@ -145,9 +145,9 @@ class Gatherer:
         files = self.files
         files.digested.append(node)
         for section in _SECTIONS:
-            found = node.get(section)
-            if found is not None and found.kind == "mapping":
-                self._merge(files.sections[section], found, section)
+            declared = node.get(section)
+            if declared is not None and declared.kind == "mapping":
+                self._merge(files.sections[section], declared, section)
         for key in ("clock", "initially", "constraint", "product", "faults", "refines", "runs"):
             value = node.get(key)
             if value is not None:
@@ -198,8 +198,8 @@ class Gatherer:
             files.ends = files.ends or {}
             self._merge(files.ends, ends, "ends")
 
-    def _merge(self, into: dict[str, Item], found: YamlNode, section: str) -> None:
-        for name, place, value in found.pairs():
+    def _merge(self, into: dict[str, Item], declared: YamlNode, section: str) -> None:
+        for name, place, value in declared.pairs():
             if name in into:
                 self.sink.error("declared_twice_under", place, name=name, section=section, place=into[name].place)
             else:

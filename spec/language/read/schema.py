@@ -37,9 +37,9 @@ _TEXTS: dict[str, Schema] = {
 
 def schema() -> Schema:
     """One schema for all files: which kind a file is, its first key tells."""
-    made = _SchemaMaker()
-    files = {kind: made.of(record) for kind, record in shape.FILES.items()}
-    rest: Schema = {"anyOf": [files["invariants"], made.of(shape.PART)]}
+    maker = _SchemaMaker()
+    files = {kind: maker.of(record) for kind, record in shape.FILES.items()}
+    rest: Schema = {"anyOf": [files["invariants"], maker.of(shape.PART)]}
     for kind, record in reversed(list(shape.FILES.items())):
         rest = {"if": {"required": [next(iter(record.keys))]}, "then": files[kind], "else": rest}
     return {
@@ -48,7 +48,7 @@ def schema() -> Schema:
         "title": "A file of a Leasehold specification",
         "type": "object",
         **rest,
-        "$defs": dict(sorted(made.defs.items())),
+        "$defs": dict(sorted(maker.defs.items())),
     }
 
 
@@ -70,10 +70,10 @@ class _SchemaMaker:
             case shape.ListShape(of=inner):
                 return {"type": "array", "items": self.of(inner)}
             case shape.MappingShape(of=inner, keys=keys):
-                made: Schema = {"type": "object", "additionalProperties": self.of(inner)}
+                mapping: Schema = {"type": "object", "additionalProperties": self.of(inner)}
                 if keys == "name":
-                    made["propertyNames"] = self.of(shape.NAME_SHAPE)
-                return made
+                    mapping["propertyNames"] = self.of(shape.NAME_SHAPE)
+                return mapping
             case shape.RecordShape():
                 return self._record(wanted)
             case shape.Alternatives(choices=choices):

@@ -63,18 +63,18 @@ NAME_SHAPE = TextShape("name")
 _TABLE = table("keys.yaml")
 
 
-def shape(words: Any) -> YamlShape:
+def shape(notation: Any) -> YamlShape:
     """The shape that keys.yaml writes so."""
-    match words:
-        case str() if words in _TABLE["records"]:
-            return record(words)
+    match notation:
+        case str() if notation in _TABLE["records"]:
+            return record(notation)
         case str():
-            return shape(_TABLE["shapes"][words]) if words in _TABLE["shapes"] else TextShape(words)
+            return shape(_TABLE["shapes"][notation]) if notation in _TABLE["shapes"] else TextShape(notation)
         case [of]:
             return ListShape(shape(of))
         case {"one of": choices}:
             return Alternatives(tuple(map(shape, choices)))
-    ((keys, of),) = words.items()
+    ((keys, of),) = notation.items()
     return MappingShape(shape(of), keys)
 
 

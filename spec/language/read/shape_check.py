@@ -73,11 +73,11 @@ def _check(node: YamlNode, shape: YamlShape, sink: Sink, where: str) -> None:
             return
     if isinstance(shape, Alternatives) or _kind(shape) != node.kind:
         empty = node.kind == "text" and not node.text
-        found = "nothing" if empty else {"text": f"`{node.text[:40]}`", "list": "a list"}.get(node.kind, "a mapping")
+        actual = "nothing" if empty else {"text": f"`{node.text[:40]}`", "list": "a list"}.get(node.kind, "a mapping")
         quoted = isinstance(shape, TextShape) and node.kind != "text" and not node.entries and not node.items
         near = f'`"{"{}" if node.kind == "mapping" else "[]"}"`, in quotes' if quoted else None
-        words = {"wanted": _wanted(shape), "found": found, "remedy": _remedy(shape)}
-        sink.error("wrong_kind", node.place, near=near, where=where, **words)
+        details = {"wanted": _wanted(shape), "found": actual, "remedy": _remedy(shape)}
+        sink.error("wrong_kind", node.place, near=near, where=where, **details)
         return
     match shape:
         case TextShape(of=of):
@@ -139,8 +139,8 @@ def _check_record(node: YamlNode, shape: RecordShape, sink: Sink, where: str) ->
         elif key is None:
             near = near_miss(name, shape.keys)
             meant.add(near)
-            words = {"prefix": prefix, "name": printable(name[:40]), "title": shape.title}
-            sink.error("unknown_key", place, near=near, keys=shape.keys, **words)
+            details = {"prefix": prefix, "name": printable(name[:40]), "title": shape.title}
+            sink.error("unknown_key", place, near=near, keys=shape.keys, **details)
         else:
             _check(value, key.shape, sink, f"{where}.{name}" if where != "the file" else name)
     for name, key in shape.keys.items():

@@ -66,20 +66,20 @@ class YamlNode:
 
     def pairs_of(self, key: str) -> Iterator[tuple[str, Place, YamlNode]]:
         """The entries of the mapping under a key; none where there is no such key."""
-        found = self.get(key)
-        return iter(()) if found is None else found.pairs()
+        value = self.get(key)
+        return iter(()) if value is None else value.pairs()
 
     def names(self, key: str) -> tuple[YamlNode, ...]:
         """The names under a key: a text, or each of a list; none where there is no such key."""
-        found = self.get(key)
-        return () if found is None else (found,) if found.kind == "text" else found.items
+        value = self.get(key)
+        return () if value is None else (value,) if value.kind == "text" else value.items
 
     def inside(self, offset: int) -> Place:
         """The place of a character of this text, where that can be told."""
-        found = [span for span in self.spans if span[0] <= offset]
-        if not found:
+        spans = [span for span in self.spans if span[0] <= offset]
+        if not spans:
             return self.place
-        start, line, column = found[-1]
+        start, line, column = spans[-1]
         return Place(self.place.file, line, column + offset - start)
 
 
@@ -95,8 +95,8 @@ def read_file(path: Path, shown: str, sink: Sink) -> YamlNode | None:
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
-            what = "a folder" if stat.S_ISDIR(status.st_mode) else "a device or a pipe"
-            sink.error("not_a_file", start, what=what)
+            kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a device or a pipe"
+            sink.error("not_a_file", start, what=kind)
             return None
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
@@ -218,8 +218,8 @@ class _Composer:
     def _place(self, event: Any) -> Place:
         return Place(self.shown, event.start_mark.line + 1, event.start_mark.column + 1)
 
-    def _refuse(self, wording: str, event: Any, **words: Any) -> None:
-        self.sink.error(wording, self._place(event), **words)
+    def _refuse(self, wording: str, event: Any, **details: Any) -> None:
+        self.sink.error(wording, self._place(event), **details)
         raise _Refused
 
     def _node(self, event: Any, depth: int) -> YamlNode:

@@ -188,10 +188,10 @@ def _quantifier(e: x.Quantifier, c: Context) -> Value:
         case "map":
             return tuple(bodies)
         case "min" | "max":
-            found = list(bodies)
-            if not found and e.default is not None:
+            numbers = list(bodies)
+            if not numbers and e.default is not None:
                 return evaluate(e.default, c)
-            return min(found) if e.kind == "min" else max(found)
+            return min(numbers) if e.kind == "min" else max(numbers)
         case "union":
             return frozenset().union(*bodies)
         case _:

@@ -23,13 +23,13 @@ BUILTINS: Mapping[str, Callable[..., Any]] = {
 }
 
 
-def evaluated(words: str) -> Any:
+def evaluated(text: str) -> Any:
     """The value of source text, such as a lambda.
 
     It is compiled first: where Ctrl-C comes while `eval` runs a text, CPython ends the process by SIGINT at its very
     end, whoever has caught it (`exit_sigint` in Modules/main.c).
     """
-    return eval(compile(words, "<expression>", "eval"), {"__builtins__": BUILTINS})
+    return eval(compile(text, "<expression>", "eval"), {"__builtins__": BUILTINS})
 
 
 class SourceLayout:
@@ -141,8 +141,8 @@ def source(e: x.Expression, f: Frame) -> str:
                 parts.append("a[6] is None")  # the transition
             return f"({' and '.join(parts)})"
         case x.GlobalQuery(name=query, owners=owners):
-            words: str = f.layout.query(query, e.arguments(source(o, f) for o in owners))
-            return words.replace("{s}", f.state)
+            query_text: str = f.layout.query(query, e.arguments(source(o, f) for o in owners))
+            return query_text.replace("{s}", f.state)
         case x.Pending():
             raise TypeError("messages on their way have no value of their own")
 
@@ -150,8 +150,8 @@ def source(e: x.Expression, f: Frame) -> str:
 Row: TypeAlias = Callable[[x.Apply, Frame], str]
 
 
-def _words(words: str) -> Row:
-    write = template(words)
+def _words(pattern: str) -> Row:
+    write = template(pattern)
     return lambda e, f: write(*(source(o, f) for o in e.operands))
 
 
@@ -160,9 +160,9 @@ def _items(e: x.Expression) -> tuple[x.Expression, ...]:
     return e.operands if isinstance(e, x.Apply) and e.op == "{}" else ()
 
 
-def _with_set(words: str, literal: str) -> Row:
+def _with_set(pattern: str, literal: str) -> Row:
     """An operator on a set; one that is written out stands as a tuple or set, which is made faster than a frozenset."""
-    write, plain = template(words), _words(words)
+    write, plain = template(pattern), _words(pattern)
 
     def row(e: x.Apply, f: Frame) -> str:
         if items := _items(e.operands[1]):
@@ -175,8 +175,8 @@ def _with_set(words: str, literal: str) -> Row:
 _member, _combined = partial(_with_set, literal="(...,)"), partial(_with_set, literal="{...}")
 
 
-def _divided(words: str) -> Row:
-    write = template(words)
+def _divided(pattern: str) -> Row:
+    write = template(pattern)
 
     def row(e: x.Apply, f: Frame) -> str:
         a, b = (source(o, f) for o in e.operands)
@@ -237,11 +237,11 @@ def _literal(value: Value) -> str:
     return f"({value!r})" if isinstance(value, int) and not isinstance(value, bool) and value < 0 else repr(value)
 
 
-def _once(words: str, use: Callable[[str], str]) -> str:
+def _once(text: str, use: Callable[[str], str]) -> str:
     """Source that uses other source twice or more; long source is computed once, so that nesting cannot multiply it."""
-    if len(words) <= SHORT:
-        return use(words)
-    return f"(lambda q: {use('q')})({words})"
+    if len(text) <= SHORT:
+        return use(text)
+    return f"(lambda q: {use('q')})({text})"
 
 
 # What a message does not have in itself.
@@ -281,8 +281,8 @@ def _comprehension(e: x.Quantifier, f: Frame, body: str, tail: str) -> str:
             return f"frozenset({{m}} for {{m}} in {{all}}{tail})"
 
 
-def _braces(words: str) -> str:
-    return words.replace("{", "{{").replace("}", "}}")
+def _braces(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 def _over_members(e: x.Quantifier, f: Frame) -> str:

@@ -70,7 +70,7 @@ def read(
         sink: where errors go.
         role: whose section it is; empty for the system's.
     """
-    found: dict[str, Definition] = {}
+    definitions: dict[str, Definition] = {}
     for head, place, node in declared:
         parts = _HEAD.match(head)
         if parts is None:
@@ -80,15 +80,15 @@ def read(
         parameters = tuple(p.strip() for p in inner.split(",")) if inner is not None else ()
         if not all(_may_be_named(word, place, known, sink) for word in (name, *parameters)):
             continue
-        if name in found:
-            first = found[name].place
+        if name in definitions:
+            first = definitions[name].place
             sink.error("declared_twice_under", place, name=name, section="definitions", place=first)
             continue
         twice = {p for p in parameters if parameters.count(p) > 1}
         for parameter in sorted(twice):
             sink.error("parameter_twice", place, parameter=parameter, name=name)
-        found[name] = Definition(name, parameters, node.text, None if twice else syntax(node, sink), place, role)
-    return _without_cycles(found, sink)
+        definitions[name] = Definition(name, parameters, node.text, None if twice else syntax(node, sink), place, role)
+    return _without_cycles(definitions, sink)
 
 
 def _may_be_named(word: str, place: Place, known: Mapping[str, str], sink: Sink) -> bool:
@@ -101,20 +101,20 @@ def _may_be_named(word: str, place: Place, known: Mapping[str, str], sink: Sink)
     return len(sink.found) == before
 
 
-def _without_cycles(found: dict[str, Definition], sink: Sink) -> dict[str, Definition]:
+def _without_cycles(definitions: dict[str, Definition], sink: Sink) -> dict[str, Definition]:
     """The definitions, those that lead back to themselves without their text; each cycle is reported once."""
     sound: dict[str, bool] = {}
 
     def visit(name: str, trail: tuple[str, ...]) -> None:
         if name in trail:
             cycle = trail[trail.index(name) :]
-            sink.error("defined_by_itself", found[name].place, name=name, trace=" -> ".join((*cycle, name)))
+            sink.error("defined_by_itself", definitions[name].place, name=name, trace=" -> ".join((*cycle, name)))
             sound.update(dict.fromkeys(cycle, False))
         elif name not in sound:
-            for used in dict.fromkeys(n for n in found[name].names if n in found):
+            for used in dict.fromkeys(n for n in definitions[name].names if n in definitions):
                 visit(used, (*trail, name))
             sound.setdefault(name, True)
 
-    for name in found:
+    for name in definitions:
         visit(name, ())
-    return {name: d if sound[name] else replace(d, text=None) for name, d in found.items()}
+    return {name: d if sound[name] else replace(d, text=None) for name, d in definitions.items()}

@@ -48,11 +48,11 @@ class ForeignConstruct:
 
 def operator_in(source: str) -> ForeignConstruct | None:
     """The first foreign operator of a text that is not an expression."""
-    found = _OPERATOR.search(source)
-    if found is None or found.lastindex is None:
+    match = _OPERATOR.search(source)
+    if match is None or match.lastindex is None:
         return None
-    _, near, remedy = _TABLE["operators"][found.lastindex - 1]
-    return ForeignConstruct(found[0], found.start(), *_hint(near, remedy))
+    _, near, remedy = _TABLE["operators"][match.lastindex - 1]
+    return ForeignConstruct(match[0], match.start(), *_hint(near, remedy))
 
 
 def function(name: str) -> Hint | None:

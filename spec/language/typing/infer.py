@@ -64,12 +64,12 @@ class Inference:
     def place(self, tree: ast.AST) -> Place:
         return self.text.place(tree)
 
-    def error(self, wording: str, tree: ast.AST, /, *, near: str | None = None, **words: Any) -> x.Expression:
-        self.sink.error(wording, self.place(tree), near=near, **words)
+    def error(self, wording: str, tree: ast.AST, /, *, near: str | None = None, **details: Any) -> x.Expression:
+        self.sink.error(wording, self.place(tree), near=near, **details)
         return wrong(self.place(tree))
 
-    def unknown(self, wording: str, tree: ast.AST, word: str, known: Iterable[str], /, **words: Any) -> x.Expression:
-        self.sink.unknown(wording, self.place(tree), word, known, **words)
+    def unknown(self, wording: str, tree: ast.AST, word: str, known: Iterable[str], /, **details: Any) -> x.Expression:
+        self.sink.unknown(wording, self.place(tree), word, known, **details)
         return wrong(self.place(tree))
 
     def words(self, tree: ast.AST) -> str:
@@ -83,17 +83,17 @@ class Inference:
 
     def want(self, e: x.Expression, expected: Type, tree: ast.AST) -> x.Expression:
         if not agrees(expected, e.type):
-            words: dict[str, Any] = {"source": self.words(tree), "type": e.type, "expected": expected}
+            details: dict[str, Any] = {"source": self.words(tree), "type": e.type, "expected": expected}
             if self.text.node.comment:
-                return self.error("commented_operand", tree, **words)
+                return self.error("commented_operand", tree, **details)
             match expected, e.type:
                 case Bool(), _:
-                    return self.error("bool_wanted", tree, **words)
+                    return self.error("bool_wanted", tree, **details)
                 case Enum(members=members), _:
-                    return self.error("member_wanted", tree, members=members, **words)
+                    return self.error("member_wanted", tree, members=members, **details)
                 case Instance(), Int():
-                    return self.error("instance_wanted", tree, **words)
-            return self.error("other_type_wanted", tree, **words)
+                    return self.error("instance_wanted", tree, **details)
+            return self.error("other_type_wanted", tree, **details)
         return e
 
     # Inference
@@ -119,12 +119,12 @@ class Inference:
 
     def given(self, tree: ast.expr, scope: Scope) -> ParameterArgument:
         """Returns what stands for a parameter of a definition; anything else stands for itself."""
-        found = ParameterArgument(self, tree, scope)
-        while isinstance(name := found.tree, ast.Name) and name.id in found.scope.parameters:
-            if name.id in found.scope.variables:
+        argument = ParameterArgument(self, tree, scope)
+        while isinstance(name := argument.tree, ast.Name) and name.id in argument.scope.parameters:
+            if name.id in argument.scope.variables:
                 break
-            found = found.scope.parameters[name.id]
-        return found
+            argument = argument.scope.parameters[name.id]
+        return argument
 
     def defined(
         self, d: Definition, tree: ast.expr, arguments: Sequence[ast.expr], scope: Scope, expected: Type | None
@@ -132,8 +132,8 @@ class Inference:
         """Returns what a definition says of its arguments."""
         if len(arguments) != len(d.parameters):
             count = f"{len(d.parameters)} argument{'' if len(d.parameters) == 1 else 's'}"
-            words = {"name": d.name, "count": count if d.parameters else "no arguments", "usage": d.usage}
-            return self.error("definition_arguments", tree, place=d.place, **words)
+            details = {"name": d.name, "count": count if d.parameters else "no arguments", "usage": d.usage}
+            return self.error("definition_arguments", tree, place=d.place, **details)
         if d.text is None:
             return wrong(self.place(tree))  # reported
         inner = scope.within(
@@ -163,8 +163,8 @@ class Inference:
             return x.BoundVariable(type=scope.variables[name], name=scope.renamed[name], place=place)
         if name in scope.parameters:
             reader, argument, outer = self.given(tree, scope)
-            found: x.Expression = reader.infer(argument, outer, expected)
-            return found
+            expression: x.Expression = reader.infer(argument, outer, expected)
+            return expression
         if name in ("true", "false"):
             return x.Literal_(type=BOOL, value=name == "true", place=place)
         if name == "none":
@@ -199,7 +199,7 @@ class Inference:
         name, names = tree.id, scope.names
         if isinstance(wanted, UnknownType):
             return wrong(self.place(tree))  # what could explain the name was reported
-        words: dict[str, Any] = {"name": name}
+        details: dict[str, Any] = {"name": name}
         known: list[str] = [
             *scope.variables,
             *scope.parameters,
@@ -215,12 +215,12 @@ class Inference:
         if isinstance(wanted, Enum):
             known = [*wanted.members, *known]
             of = "" if wanted.name.startswith("a ") else "of type "
-            words |= {"type": f"{of}{wanted}", "members": wanted.members}
+            details |= {"type": f"{of}{wanted}", "members": wanted.members}
         elif scope.arguments and name in scope.arguments:
             return self.error("event_field_name", tree, near=f"`event.{name}`", name=name)
         near = f"`{foreign.NAMES[name]}`" if name in foreign.NAMES else near_miss(name, known)
-        words["names"] = known
-        return self.error("unknown_member" if "members" in words else "unknown_name", tree, near=near, **words)
+        details["names"] = known
+        return self.error("unknown_member" if "members" in details else "unknown_name", tree, near=near, **details)
 
     def _attribute(self, tree: ast.Attribute, scope: Scope, expected: Type | None) -> x.Expression:
         name, place = tree.attr, self.place(tree)
@@ -232,13 +232,13 @@ class Inference:
         _, of, outer = self.given(base, scope)
         if isinstance(of, ast.Name) and isinstance(message := outer.variables.get(of.id), MessageType):
             return self._message_field(tree, outer.renamed[of.id], message, scope)
-        found = self._machine(base, scope)
-        if found is None:
+        machine = self._machine(base, scope)
+        if machine is None:
             owner = self.infer(base, scope)
             if isinstance(owner.type, UnknownType):
                 return owner
             return self.error("no_fields", base, source=self.words(base), owner_type=owner.type)
-        role, owner = found
+        role, owner = machine
         if role is None:
             return owner  # reported
         if name == "state":
@@ -331,9 +331,9 @@ class Inference:
 
     def _subscript(self, tree: ast.Subscript, scope: Scope, expected: Type | None) -> x.Expression:
         if isinstance(tree.value, ast.Name) and tree.value.id in scope.names.roles:
-            found = self._machine(tree, scope)
-            assert found is not None
-            return found[1]
+            machine = self._machine(tree, scope)
+            assert machine is not None
+            return machine[1]
         if isinstance(tree.value, ast.Name) and isinstance(of := scope.names.types.get(tree.value.id), Instance):
             return self._numbered(tree, of, str(of.count), scope)
         cells = self.infer(tree.value, scope)

@@ -108,10 +108,10 @@ class Typing(Operators):
     def _took(self, name: str, tree: ast.Call, args: list[ast.expr], scope: Scope) -> x.Expression:
         if not scope.step:
             return self.error("took_outside_step", tree, name=name)
-        found = self._event_of(name, tree, args[0], scope)
-        if not isinstance(found, tuple):
-            return found
-        role, owner, event = found
+        named = self._event_of(name, tree, args[0], scope)
+        if not isinstance(named, tuple):
+            return named
+        role, owner, event = named
         ignored = name == "ignored"
         if ignored and event not in role.received:
             word = event or self.words(args[0])
@@ -121,10 +121,10 @@ class Typing(Operators):
     def _accepts(self, tree: ast.Call, args: list[ast.expr], scope: Scope) -> x.Expression:
         if not scope.claim:
             return self.error("accepts_outside_claim", tree)
-        found = self._event_of("accepts", tree, args[0], scope)
-        if not isinstance(found, tuple):
-            return found
-        role, owner, event = found
+        named = self._event_of("accepts", tree, args[0], scope)
+        if not isinstance(named, tuple):
+            return named
+        role, owner, event = named
         if event is None:
             return self.error("accepts_no_event", tree, role=role.name, events=sorted(role.events))
         return x.Accepts(role=role.name, owner=owner, event=event, place=self.place(tree))
@@ -144,10 +144,10 @@ class Typing(Operators):
         if isinstance(arg, ast.Name) and arg.id in roles:
             role, owner = roles[arg.id], None
         else:
-            found = self._machine(arg, scope)
-            if found is None or found[0] is None:
+            machine = self._machine(arg, scope)
+            if machine is None or machine[0] is None:
                 return self.unknown("took_no_role", arg, self.words(arg), roles, name=name)
-            role, owner = found[0], found[1]
+            role, owner = machine[0], machine[1]
         if event is not None and event not in role.events:
             return self.unknown("unknown_event", tree, event, sorted(role.events), role=a(role.name))
         return role, owner, event
@@ -166,14 +166,14 @@ class Typing(Operators):
                     return self.unknown(f"{name}_of_unknown", arg, word, known)
                 subjects.append(word)
                 continue
-            found = self._machine(arg, scope)
-            if found is None:
+            machine = self._machine(arg, scope)
+            if machine is None:
                 self.unknown("not_a_machine", arg, word, scope.names.roles)
-            elif found[0] is not None:
-                if name == "heard" and found[0].name not in (ends := self._ends(subjects[0], scope)):
+            elif machine[0] is not None:
+                if name == "heard" and machine[0].name not in (ends := self._ends(subjects[0], scope)):
                     return self.error("heard_by_no_end", arg, word=word, channel=subjects[0], ends=listed(ends))
-                subjects.append(found[0].name)
-                owners.append(found[1])
+                subjects.append(machine[0].name)
+                owners.append(machine[1])
         if len(subjects) < len(args):
             return wrong(self.place(tree))  # reported
         return x.GlobalQuery(name=name, subjects=tuple(subjects), owners=tuple(owners), place=self.place(tree))
@@ -206,13 +206,13 @@ class Typing(Operators):
             return self.error("extreme_arguments", tree, name=kind)
         if len(clause.generators) > 1:
             return self.error("one_for", tree, kind=kind)
-        found = self._quantified(kind, clause, scope)
-        if not isinstance(found, x.Quantifier):
-            return found
-        default = self.of(tree.keywords[0].value, scope, found.type) if tree.keywords else None
-        if default is None and (found.condition is not None or not x.holds_all_members(found.domain)):
+        quantified = self._quantified(kind, clause, scope)
+        if not isinstance(quantified, x.Quantifier):
+            return quantified
+        default = self.of(tree.keywords[0].value, scope, quantified.type) if tree.keywords else None
+        if default is None and (quantified.condition is not None or not x.holds_all_members(quantified.domain)):
             return self.error("extreme_of_nothing", tree, name=kind, source=self.words(clause))
-        return replace(found, default=default, place=self.place(tree))
+        return replace(quantified, default=default, place=self.place(tree))
 
     def _quantified(self, kind: x.QuantifierKind, tree: ast.GeneratorExp | ast.SetComp, scope: Scope) -> x.Expression:
         first, *more = tree.generators

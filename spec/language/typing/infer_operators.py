@@ -136,14 +136,14 @@ class Operators(Inference):
             wanted = None if "[" in pattern else instantiated(pattern, bound)
             operand = self.infer(arg, scope) if wanted is None else self.of(arg, scope, wanted)
             if wanted is None and not fits(pattern, operand.type, bound):
-                words = {"op": op, "takes": row.takes, "remedy": row.remedy}
-                return self.error("function_operand", arg, type=operand.type, **words)
+                details = {"op": op, "takes": row.takes, "remedy": row.remedy}
+                return self.error("function_operand", arg, type=operand.type, **details)
             if instantiated(signature.result, bound) is None and isinstance(operand.type, UnknownType):
                 return operand  # reported; it would have said what the result is
             typed.append(operand)
-        found = instantiated(signature.result, bound)
-        assert found is not None
-        return x.Apply(type=found, op=op, operands=tuple(typed), place=place)
+        result_type = instantiated(signature.result, bound)
+        assert result_type is not None
+        return x.Apply(type=result_type, op=op, operands=tuple(typed), place=place)
 
     def _alternative(self, row: Operator, operands: Sequence[x.Expression], args: Sequence[ast.expr]) -> Type:
         """The result's type by the signature that suits most operands; the others are reported."""
@@ -236,15 +236,15 @@ class Operators(Inference):
         member = e.op in ("in", "not in")
         left, right = e.operands
         for side in e.operands:
-            made = scope.names.remembering(side.type.of) if isinstance(side.type, Set) else {}
-            alone = named_alone(side, made) if made and not (member and written_out(side)) else None
+            remembering = scope.names.remembering(side.type.of) if isinstance(side.type, Set) else {}
+            alone = named_alone(side, remembering) if remembering and not (member and written_out(side)) else None
             if alone is not None:
                 return self.error("computed_set", tree, text=x.text(alone))
         of = left.type
-        made = scope.names.remembering(of)
-        if not made or not isinstance(of, Enum) or right.type != (Set(of) if member else of):
+        remembering = scope.names.remembering(of)
+        if not remembering or not isinstance(of, Enum) or right.type != (Set(of) if member else of):
             return e
-        result = compared(e, made)
+        result = compared(e, remembering)
         self.work.steps += sum(1 for _ in x.walk(result))  # bounds what nested comparisons grow to
         return result
 
@@ -292,8 +292,8 @@ class Operators(Inference):
             return wrong(self.place(tree))
         if not isinstance(of, (Enum, Instance)):
             return self.error("set_member_type", tree, items_type=items[0].type)
-        if made := scope.names.remembering(of):
-            items = [written_state(i, made) for i in items]
+        if remembering := scope.names.remembering(of):
+            items = [written_state(i, remembering) for i in items]
             self.work.steps += sum(1 for i in items for _ in x.walk(i))
         return x.Apply(type=Set(of), op="{}", operands=tuple(items), place=self.place(tree))
 
@@ -364,7 +364,7 @@ class Operators(Inference):
     def _written_map(self, tree: ast.Dict, scope: Scope, expected: Type | None) -> x.Expression:
         """`{red: 1, green: 2}`, which names every member of an enumeration once."""
         key, of = (expected.key, expected.of) if isinstance(expected, Map) else (None, None)
-        found: dict[str, x.Expression] = {}
+        cells: dict[str, x.Expression] = {}
         for member, cell in zip(tree.keys, tree.values, strict=True):
             named = wrong(self.place(tree)) if member is None else self.infer(member, scope, key)
             if isinstance(named.type, UnknownType):
@@ -375,20 +375,20 @@ class Operators(Inference):
             value = self.infer(cell, scope, of)
             if of is not None:
                 self.want(value, of, cell)
-            if named.value in found:
+            if named.value in cells:
                 return self.error("cell_twice", tree, member=named.value)
-            of, found[named.value] = of or value.type, value
+            of, cells[named.value] = of or value.type, value
         assert isinstance(key, Enum)
-        if missing := [m for m in key.members if m not in found]:
+        if missing := [m for m in key.members if m not in cells]:
             return self.error("missing_cells", tree, source=self.words(tree), missing=missing)
         self.work.maps += 1
         place, assert_of = self.place(tree), of or BOOL
         variable = x.BoundVariable(type=key, name=f"Key__{self.work.maps}", place=place)
         *others, last = key.members
-        whole = found[last]
+        whole = cells[last]
         for m in reversed(others):
             same = x.Apply(type=BOOL, op="==", operands=(variable, x.Literal_(type=key, value=m)), place=place)
-            whole = x.Apply(type=assert_of, op="if", operands=(same, found[m], whole), place=place)
+            whole = x.Apply(type=assert_of, op="if", operands=(same, cells[m], whole), place=place)
         return _map(variable.name, whole, Map(key, assert_of), place)
 
     def _dict(self, tree: ast.Dict, scope: Scope, expected: Type | None) -> x.Expression:

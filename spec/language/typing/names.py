@@ -28,8 +28,8 @@ class RoleNames:
     @property
     def declared(self) -> tuple[str, ...]:
         """The states that the text has, without those that are made for tasks that outlive their state."""
-        made = {name for names in self.remembering.values() for name in names}
-        return tuple(name for name in self.states.members if name not in made)
+        derived = {name for names in self.remembering.values() for name in names}
+        return tuple(name for name in self.states.members if name not in derived)
 
 
 @dataclass(frozen=True)

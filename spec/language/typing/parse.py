@@ -21,7 +21,7 @@ MAX_CASES = 300_000  # parts, once quantifiers are written out
 
 def parse(node: YamlNode, scope: Scope, sink: Sink, expected: Type | None = None) -> x.Expression:
     """Parses and types the text of a node; errors go to the sink."""
-    found, read = len(sink.found), syntax(node, sink)
+    before, read = len(sink.found), syntax(node, sink)
     if read is None:
         return wrong(node.place)
     parser = Typing(read, sink)
@@ -34,7 +34,7 @@ def parse(node: YamlNode, scope: Scope, sink: Sink, expected: Type | None = None
     if scope.decided and (count := x.case_count(result)) > MAX_CASES:
         sink.error("wide_expression", node.place, count=f"{count:,}", max_cases=f"{MAX_CASES:,}")
         return wrong(node.place)
-    if node.comment and len(sink.found) == found:
+    if node.comment and len(sink.found) == before:
         _warn_of_comment(node, read.source, scope, sink, expected)
     return result
 

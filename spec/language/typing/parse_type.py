@@ -37,10 +37,10 @@ def parse_type(node: YamlNode, names: Mapping[str, Enum | Instance], sink: Sink)
         return UNKNOWN
 
     def small(tree: ast.expr) -> Enum | Instance | None:
-        found = build(tree)
-        if isinstance(found, (Enum, Instance)):
-            return found
-        if not isinstance(found, UnknownType):
+        kind = build(tree)
+        if isinstance(kind, (Enum, Instance)):
+            return kind
+        if not isinstance(kind, UnknownType):
             sink.error("no_small_type", node.place, why=ast.unparse(tree))
         return None
 

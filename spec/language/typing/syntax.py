@@ -48,8 +48,8 @@ class Syntax:
 def syntax(node: YamlNode, sink: Sink) -> Syntax | None:
     """The syntax tree of a node's text; None if it is no expression, which goes to the sink."""
 
-    def refused(wording: str, place: Place = node.place, near: str | None = None, **words: object) -> Syntax | None:
-        sink.error(wording, place, near=near, **{name: str(word) for name, word in words.items()})
+    def refused(wording: str, place: Place = node.place, near: str | None = None, **details: object) -> Syntax | None:
+        sink.error(wording, place, near=near, **{name: str(detail) for name, detail in details.items()})
         return None
 
     if node.kind != "text":
@@ -119,8 +119,8 @@ def _character(c: str) -> str:
 def _look_alike(c: str) -> str | None:
     """The ASCII character that another one may stand for: a full-width letter, a typographic minus, a curly bracket."""
     plain = unicodedata.normalize("NFKD", c)[:1]
-    found = _MATHEMATICS.get(unicodedata.name(c, "")) or (plain if "!" <= plain <= "~" else None)
-    return f"`{found}`" if found else None
+    alike = _MATHEMATICS.get(unicodedata.name(c, "")) or (plain if "!" <= plain <= "~" else None)
+    return f"`{alike}`" if alike else None
 
 
 def _depth(tree: ast.AST) -> int:
