@@ -55,8 +55,8 @@ def coverage_data(exploration: Exploration, coverage: Coverage, result: Conforma
     }
 
 
-def _part(name: str, words: str, part: Covered) -> dict[str, Any]:
-    return {"name": name, "words": words, "covered": part.exercised, "of": part.of, "missing": list(part.missing)}
+def _part(name: str, label: str, part: Covered) -> dict[str, Any]:
+    return {"name": name, "words": label, "covered": part.exercised, "of": part.of, "missing": list(part.missing)}
 
 
 def _role(role: Role, coverage: Coverage) -> dict[str, Any]:
@@ -129,12 +129,12 @@ def _product(exploration: Exploration, coverage: Coverage) -> dict[str, Any]:
 
 def _where(system: System, control: Control) -> Where:
     """Returns where the machines of each role are, as nodes of the product graph say it."""
-    found, at = [], 0
+    places, at = [], 0
     for name in system.product:
         role = system.roles[name]
-        found.append(where_are(role, list(control[at : at + role.count])))
+        places.append(where_are(role, list(control[at : at + role.count])))
         at += role.count
-    return tuple(found)
+    return tuple(places)
 
 
 def _graph(

@@ -32,7 +32,7 @@ def crash_json(
     """
     system, faulty, after = report.system, report.faulty, report.convergence
     whole, worst, missed = faulty.complete, crash_words.longest_case(report), unmet(report, known)
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         **system_json(system),
         "faults": str(report.budget),
         **picked(faulty, "distinct generated"),
@@ -49,13 +49,13 @@ def crash_json(
         "holds": report.holds,
     }
     if measured:
-        found["seconds"] = report.seconds
-        found["peak_memory_bytes"] = faulty.peak_memory_bytes
-    found["properties"] = [_property(p, report) for p in report.faulty.properties]
+        values["seconds"] = report.seconds
+        values["peak_memory_bytes"] = faulty.peak_memory_bytes
+    values["properties"] = [_property(p, report) for p in report.faulty.properties]
     if cells:
-        found["product_machines"] = list(faulty.product_machines)
-        found["cells"] = [_cell(cell) for cell in report.cells]
-    return found
+        values["product_machines"] = list(faulty.product_machines)
+        values["cells"] = [_cell(cell) for cell in report.cells]
+    return values
 
 
 def crash_markdown(report: CrashReport, known: Iterable[Explanation] = (), drawing: str = "") -> str:
@@ -87,29 +87,29 @@ def crash_markdown(report: CrashReport, known: Iterable[Explanation] = (), drawi
 
 
 def _findings(report: CrashReport) -> Iterator[str]:
-    for words in (
+    for sentence in (
         crash_words.convergence_words(report),
         crash_words.other_ends_words(report.convergence),
         crash_words.byzantine_note(report),
     ):
-        if words:
-            yield _sentence(words)
+        if sentence:
+            yield _sentence(sentence)
 
 
 def _longest(report: CrashReport, drawing: str) -> Iterator[str]:
     """The worst case, how to see it, and where it is drawn."""
-    words, case = crash_words.longest_words(report), crash_words.longest_case(report)
-    if words and case is not None:
-        yield _sentence(words)
+    sentence, case = crash_words.longest_words(report), crash_words.longest_case(report)
+    if sentence and case is not None:
+        yield _sentence(sentence)
         yield from ("", "```sh", case_command(report, case), "```")
     if drawing and crash_words.worst_case(report) is not None:
         after = report.convergence
-        what = "that case" if after is None or after.converges is not False else "a run that never returns"
-        yield from ("", f"[{prose(drawing)}]({drawing}) shows {what}.")
+        drawn = "that case" if after is None or after.converges is not False else "a run that never returns"
+        yield from ("", f"[{prose(drawing)}]({drawing}) shows {drawn}.")
 
 
-def _sentence(words: str) -> str:
-    return prose(words[0].upper() + words[1:] + ".")
+def _sentence(sentence: str) -> str:
+    return prose(sentence[0].upper() + sentence[1:] + ".")
 
 
 def worst_svg(report: CrashReport) -> str | None:

@@ -134,13 +134,13 @@ def longest_words(report: CrashReport) -> str:
     if case is None or after is None or not report.cases[case].size:
         return ""
     worst = report.cases[case]
-    words = f"the worst case is {case_name(case)}: {worst_words(worst)}"
+    sentence = f"the worst case is {case_name(case)}: {worst_words(worst)}"
     if worst.steps is not None and (after.worst_steps or 0) > worst.steps:
-        words += (
+        sentence += (
             f"; it is counted from the restart, and the {after.worst_steps} steps from any recovery state, such as one "
             "in which an actor is still down"
         )
-    return words
+    return sentence
 
 
 def worst_case(report: CrashReport) -> tuple[str, Path] | None:

@@ -44,8 +44,8 @@ def diagram(role: Role) -> Diagram:
     left = {source for source, _ in arcs}
     return Diagram(
         role,
-        tuple(Arc(source, target, tuple(found)) for (source, target), found in arcs.items()),
-        {name: tuple(found) for name, found in staying.items()},
+        tuple(Arc(source, target, tuple(transitions)) for (source, target), transitions in arcs.items()),
+        {name: tuple(transitions) for name, transitions in staying.items()},
         frozenset(name for name in role.states if name not in left),
     )
 
@@ -76,14 +76,14 @@ def task_text(task: Task) -> str:
     match task:
         case Send():
             fields = ", ".join(f"{name}: {text(value)}" for name, value in task.fields.items())
-            words = f"send {task.message} to {task.receiver}" + (f" with {fields}" if fields else "")
+            line = f"send {task.message} to {task.receiver}" + (f" with {fields}" if fields else "")
         case Call():
-            words = f"call {task.target}" + (f", answered by {' or '.join(task.answers)}" if task.answers else "")
-            words += ", which outlives the state" if task.outlives else ""
+            line = f"call {task.target}" + (f", answered by {' or '.join(task.answers)}" if task.answers else "")
+            line += ", which outlives the state" if task.outlives else ""
         case _:
             answers = ", ".join(f"{name} when {text(value)}" for name, value in task.answers.items())
-            words = f"drive {task.role} with {task.event}" + (f", answered by {answers}" if answers else "")
+            line = f"drive {task.role} with {task.event}" + (f", answered by {answers}" if answers else "")
     only = None if isinstance(task, Call) else task.only
     if only is not None:
-        words += f", only where {text(only)}"
-    return words + (f", when {text(task.when)}" if task.when is not None else "")
+        line += f", only where {text(only)}"
+    return line + (f", when {text(task.when)}" if task.when is not None else "")

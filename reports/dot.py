@@ -44,9 +44,9 @@ def render(dot: str) -> str:
     except graphviz.ExecutableNotFound as error:
         raise NoSvg(HOW_TO_GET_SVG) from error
     except subprocess.CalledProcessError as error:
-        said = (error.stderr or "").strip().splitlines()
+        errors = (error.stderr or "").strip().splitlines()
         raise NoSvg(
-            f"no SVG of graphs: dot failed with {error.returncode}: {said[-1] if said else 'no word'}"
+            f"no SVG of graphs: dot failed with {error.returncode}: {errors[-1] if errors else 'no word'}"
         ) from error
 
 
@@ -114,14 +114,14 @@ def _graph(name: str, doc: str) -> graphviz.Digraph:
     )
 
 
-def _html(words: str) -> str:
+def _html(text: str) -> str:
     """Text for an HTML-like label; characters that XML forbids become a replacement character."""
-    clean = "".join(c if c >= " " else " " if c in "\t\r\n" else "\ufffd" for c in words)
+    clean = "".join(c if c >= " " else " " if c in "\t\r\n" else "\ufffd" for c in text)
     return escape(clean)
 
 
-def _small(words: str) -> str:
-    return f'<font point-size="10" color="{LINE}">{_html(words)}</font>'
+def _small(text: str) -> str:
+    return f'<font point-size="10" color="{LINE}">{_html(text)}</font>'
 
 
 def _lines(labels: Iterable[str]) -> str:
@@ -130,5 +130,5 @@ def _lines(labels: Iterable[str]) -> str:
     return "<" + "".join(f"&#160;{_html(label)}{end}" for label in labels) + ">"
 
 
-def _tooltip(words: str) -> str:
-    return str(graphviz.escape(" ".join(words.split()))) or " "
+def _tooltip(text: str) -> str:
+    return str(graphviz.escape(" ".join(text.split()))) or " "

@@ -59,11 +59,11 @@ def json_report(
         report["proof"] = {"for": proof.words, "instances": "any" if proof.any_number else "as set"}
         report["proof"] |= {"any_number": proof.any_number, "faults": proof.faults, "made": proof.made}
         report["proof"]["assumptions"] = plain(proof.assumptions)
-    for name, found in (
+    for name, names in (
         ("unvisited_transitions", exploration.unvisited_transitions),
         ("vacuous", exploration.vacuous),
     ):
-        report[name] = list(found) if exploration.complete else None
+        report[name] = list(names) if exploration.complete else None
     expected = expectations(exploration)
     report["explained"] = {"violated": dict(expected.violated), "untested": dict(expected.untested)}
     if cells:
@@ -127,19 +127,19 @@ def property_json(result: PropertyResult, *, paths: bool = True, proof: StoredPr
     With a proof, `explored` is what exploring says. When it is proved, `method` is there, and `vacuous` is the reason
     where it is also proved that its antecedent is never true.
     """
-    found = picked(result, "name kind verdict doc source reason")
-    found |= {"binding": dict(result.binding)} if result.binding else {}
+    values = picked(result, "name kind verdict doc source reason")
+    values |= {"binding": dict(result.binding)} if result.binding else {}
     if proof is not None:
-        found |= {"verdict": proof.strongest(result), "explored": result.verdict}
-        if found["verdict"] == "proved":
-            found["method"] = proof.proved[result.name]
+        values |= {"verdict": proof.strongest(result), "explored": result.verdict}
+        if values["verdict"] == "proved":
+            values["method"] = proof.proved[result.name]
             if result.name in proof.vacuous:
-                found["vacuous"] = proof.vacuous[result.name]
+                values["vacuous"] = proof.vacuous[result.name]
     if result.failed:
-        found["failed"] = list(result.failed)
+        values["failed"] = list(result.failed)
     if paths and result.path is not None:
-        found["path"] = path_json(result.path)
-    return found
+        values["path"] = path_json(result.path)
+    return values
 
 
 def path_json(path: Path) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def judgement(
     violations = [violation for violation in result.violations if violation.of not in expected]
     faults = [str(fault) for fault in result.faults if fault.kind != UNDECIDED]
     missed = sorted({*expected} - {violation.of for violation in result.violations})
-    found = [*map(violation_text, violations), *faults]
-    found += [f"{name} was to be violated, and is not" for name in missed]
-    head = f"{system.name}: {counted(len(found), 'finding')} in the events of the test"
-    return "\n".join([head, *found]) if found else ""
+    findings = [*map(violation_text, violations), *faults]
+    findings += [f"{name} was to be violated, and is not" for name in missed]
+    head = f"{system.name}: {counted(len(findings), 'finding')} in the events of the test"
+    return "\n".join([head, *findings]) if findings else ""

@@ -86,12 +86,12 @@ def junit_document(
         ET.SubElement(properties, "property", {"name": name, "value": visible(str(value))})
     for case in cases:
         names = {"classname": visible(system), "name": visible(case.name), "time": "0"}
-        made = ET.SubElement(suite, "testcase", names)
+        testcase = ET.SubElement(suite, "testcase", names)
         if case.failed:
-            failure = ET.SubElement(made, "failure", {"type": case.kind, "message": visible(case.failed)})
+            failure = ET.SubElement(testcase, "failure", {"type": case.kind, "message": visible(case.failed)})
             failure.text = visible_lines(case.text)
         elif case.skipped:
-            ET.SubElement(made, "skipped", {"message": visible(case.skipped)})
+            ET.SubElement(testcase, "skipped", {"message": visible(case.skipped)})
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 

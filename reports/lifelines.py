@@ -142,11 +142,11 @@ class _Drawing:
             f'<text x="{_n(x)}" y="{MARGIN + 17}" text-anchor="middle">{_text(machine)}</text></g>'
         )
 
-    def text(self, x: float, y: float, words: str, kind: str, anchor: str, room: float = 1e9) -> None:
-        shown = words = visible(words)
-        if _width(words) > room:
-            shown = words[: max(4, int(room / CHARACTER) - 1)].rstrip() + "…"
-        hint = f"<title>{_text(words)}</title>" if shown != words else ""
+    def text(self, x: float, y: float, text: str, kind: str, anchor: str, room: float = 1e9) -> None:
+        shown = text = visible(text)
+        if _width(text) > room:
+            shown = text[: max(4, int(room / CHARACTER) - 1)].rstrip() + "…"
+        hint = f"<title>{_text(text)}</title>" if shown != text else ""
         self.parts.append(
             f'<text class="{kind}" x="{_n(x)}" y="{_n(y)}" text-anchor="{anchor}">{_text(shown)}{hint}</text>'
         )
@@ -187,9 +187,9 @@ class _Drawing:
     def rule(self, row: DiagramRow, x: float, peer: float | None) -> None:
         """Time passes, or the network falls apart, or is whole again."""
         y = self.y + 15
-        kind, words = _RULES[row.kind]
+        kind, style = _RULES[row.kind]
         self.parts.append(f'<line class="{kind}" x1="{GUTTER}" x2="{self.width - MARGIN}" y1="{_n(y)}" y2="{_n(y)}"/>')
-        self.text(GUTTER + 6, y + 4, row.text, words, "start")
+        self.text(GUTTER + 6, y + 4, row.text, style, "start")
 
     def stop(self, row: DiagramRow, x: float, peer: float | None) -> None:
         """The machine crashes, or halts for good."""
@@ -216,8 +216,8 @@ class _Drawing:
         if start < self.y:
             self.parts.append(f'<path class="loop" d="M{left} {_n(start)}H{x}V{_n(self.y)}H{left}Z"/>')
         self.y += 14
-        words = "nothing more happens" if (self.drawn.loop or 0) > len(self.drawn.steps) else "repeats for ever"
-        self.text(x, self.y, words, "loop-text", "end")
+        text = "nothing more happens" if (self.drawn.loop or 0) > len(self.drawn.steps) else "repeats for ever"
+        self.text(x, self.y, text, "loop-text", "end")
 
 
 # Rows that go through all lifelines: the classes of the line and of its words.
@@ -243,8 +243,8 @@ _ROWS: Mapping[RowKind, tuple[int, Callable[[_Drawing, DiagramRow, float, float 
 }
 
 
-def _width(words: str) -> float:
-    return len(visible(words)) * CHARACTER
+def _width(text: str) -> float:
+    return len(visible(text)) * CHARACTER
 
 
 def _n(number: float) -> str:
@@ -252,6 +252,6 @@ def _n(number: float) -> str:
     return f"{number:.1f}".removesuffix(".0")
 
 
-def _text(words: str) -> str:
+def _text(text: str) -> str:
     """Text of the document; what is not printable is escaped, as names and values may come from logs."""
-    return escape(visible(words))
+    return escape(visible(text))

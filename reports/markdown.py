@@ -67,10 +67,10 @@ def markdown(exploration: Exploration, legal: Exploration | None = None, crashes
 
 
 def _headline(exploration: Exploration) -> str:
-    _, words = headline(exploration)
+    _, sentence = headline(exploration)
     if exploration.complete:
-        return words
-    return f"{words} The exploration is not complete: {prose(exploration.why_incomplete or 'it was cut short')}."
+        return sentence
+    return f"{sentence} The exploration is not complete: {prose(exploration.why_incomplete or 'it was cut short')}."
 
 
 def _why(reason: str) -> str:
@@ -114,31 +114,31 @@ def _product(exploration: Exploration, whole: ProductGraph) -> Iterator[str]:
         )
     )
     yield ""
-    found = product_table(whole)
-    if found is None or not found.column_roles:
+    table = product_table(whole)
+    if table is None or not table.column_roles:
         yield from _listed(whole)
     else:
-        yield from _table(found, whole)
+        yield from _table(table, whole)
 
 
-def _table(found: ProductTable, whole: ProductGraph) -> Iterator[str]:
+def _table(table: ProductTable, whole: ProductGraph) -> Iterator[str]:
     """Rows and the outermost columns; a cell lists where the other roles may be."""
-    outer = tuple(dict.fromkeys(column[0] for column in found.columns))
+    outer = tuple(dict.fromkeys(column[0] for column in table.columns))
     cells: dict[tuple[int, str], list[str]] = {}
-    for (row, column), number in sorted(found.nodes.items()):
+    for (row, column), number in sorted(table.nodes.items()):
         node = whole.nodes[number]
-        where = " / ".join(found.columns[column][1:])
-        words = f"{prose(where)} {node.depth}{_SIGN[node.mark]}".strip()
-        cells.setdefault((row, found.columns[column][0]), []).append(words)
-    corner = f"{found.row_role} ↓ {found.column_roles[0]} →"
-    if len(found.column_roles) > 1:
-        yield f"In the cells: the states of {prose(' / '.join(found.column_roles[1:]))}."
+        where = " / ".join(table.columns[column][1:])
+        entry = f"{prose(where)} {node.depth}{_SIGN[node.mark]}".strip()
+        cells.setdefault((row, table.columns[column][0]), []).append(entry)
+    corner = f"{table.row_role} ↓ {table.column_roles[0]} →"
+    if len(table.column_roles) > 1:
+        yield f"In the cells: the states of {prose(' / '.join(table.column_roles[1:]))}."
         yield ""
     yield from table_rows(
         (prose(corner), *(prose(name) for name in outer)),
         (
             [f"**{prose(name)}**", *(", ".join(cells.get((row, where), [])) for where in outer)]
-            for row, name in enumerate(found.rows)
+            for row, name in enumerate(table.rows)
         ),
     )
 
@@ -162,9 +162,9 @@ def table_rows(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[s
         yield "| " + " | ".join(row) + " |"
 
 
-def prose(words: str) -> str:
+def prose(raw: str) -> str:
     """Words of a spec as plain text, in which `words` between backticks are code: nothing else of them is read."""
-    parts = " ".join(words.split()).split("`")
+    parts = " ".join(raw.split()).split("`")
     shown = [_plain(parts[0])]
     for i, part in enumerate(parts[1:], 1):
         closed = i % 2 == 1 and i < len(parts) - 1
@@ -172,14 +172,14 @@ def prose(words: str) -> str:
     return "".join(shown)
 
 
-def _plain(words: str) -> str:
-    escaped = "".join(f"\\{sign}" if sign in "\\*_{}[]<>#|~" else sign for sign in words)
+def _plain(raw: str) -> str:
+    escaped = "".join(f"\\{sign}" if sign in "\\*_{}[]<>#|~" else sign for sign in raw)
     return escaped.replace("&", "&amp;")
 
 
-def code(words: str) -> str:
+def code(raw: str) -> str:
     """Words as code in a table: a fence longer than any in them, and no bar that would end the cell."""
-    line = " ".join(words.split()).replace("|", "\\|")
+    line = " ".join(raw.split()).replace("|", "\\|")
     fence = "`"
     while fence in line:
         fence += "`"

@@ -19,9 +19,9 @@ GUARD_LIMIT = 32
 _HARMLESS = re.compile(r"[^A-Za-z0-9 _.,()=+*/'…×→-]")
 
 
-def mermaid_text(words: str) -> str:
+def mermaid_text(text: str) -> str:
     """Words as a Mermaid label: one line, nothing in it that Mermaid or HTML reads."""
-    line = " ".join(words.split())
+    line = " ".join(text.split())
     coded = _HARMLESS.sub(lambda match: f"#{ord(match[0])};", line)
     # Mermaid takes the last semicolon of a line away where it thinks that the line defines a style.
     return coded.replace("style", "st#121;le").replace("classDef", "class#68;ef") or "#32;"
@@ -34,8 +34,8 @@ def role_mermaid(role: Role) -> str:
     lines = ["stateDiagram-v2"]
     for name, state in role.states.items():
         stays = staying_events(drawn.staying[name])
-        words = mermaid_text(state.title) + (f"<br/>stays on {mermaid_text(', '.join(stays))}" if stays else "")
-        lines.append(f'    state "{words}" as {number[name]}')
+        text = mermaid_text(state.title) + (f"<br/>stays on {mermaid_text(', '.join(stays))}" if stays else "")
+        lines.append(f'    state "{text}" as {number[name]}')
     lines += [f"    [*] --> {number[state.name]}" for state in role.initial]
     for arc in drawn.arcs:
         label = "<br/>".join(mermaid_text(transition_label(t, GUARD_LIMIT)) for t in arc.transitions)
@@ -72,40 +72,40 @@ def _step_of(step: SequenceStep, number: dict[str, str], drawn: SequenceDiagram)
     noted: list[str] = []
     place = ""
     for row in step.rows:
-        arrow, where, words = _row(row, number, drawn)
+        arrow, where, text = _row(row, number, drawn)
         if noted and (arrow or where != place):
             yield f"Note over {place}: {'<br/>'.join(noted)}"
             noted = []
         if arrow:
-            yield f"{arrow}: {words}"
+            yield f"{arrow}: {text}"
         else:
             place = where
-            noted.append(words)
+            noted.append(text)
     if noted:
         yield f"Note over {place}: {'<br/>'.join(noted)}"
 
 
 def _row(row: DiagramRow, number: dict[str, str], drawn: SequenceDiagram) -> tuple[str, str, str]:
     """The arrow of a row or else where its note stands, and its words."""
-    words = mermaid_text(row.text)
+    text = mermaid_text(row.text)
     if row.at is None or row.at not in number:
-        return "", _all(drawn), words
+        return "", _all(drawn), text
     at, peer = number[row.at], number.get(row.peer or "")
     match row.kind:
         case "receive" | "drive" if peer:
-            return f"{peer}->>{at}", at, words
+            return f"{peer}->>{at}", at, text
         case "again" if peer:
-            return f"{peer}-->>{at}", at, f"{words} (received again)"
+            return f"{peer}-->>{at}", at, f"{text} (received again)"
         case "lose" if peer:
-            return f"{peer}-x{at}", at, f"{words} (lost)"
+            return f"{peer}-x{at}", at, f"{text} (lost)"
         case "send":
-            return "", at, f"sends {words}" + (f" to {mermaid_text(row.peer)}" if row.peer else "")
+            return "", at, f"sends {text}" + (f" to {mermaid_text(row.peer)}" if row.peer else "")
         case "state":
-            return "", at, f"→ {words}"
+            return "", at, f"→ {text}"
         case "crash" | "recover" | "halt" | "retry":
-            return "", at, f"{row.name.upper()} {words}"
+            return "", at, f"{row.name.upper()} {text}"
         case _:
-            return "", at, words
+            return "", at, text
 
 
 def _all(drawn: SequenceDiagram) -> str:

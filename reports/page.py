@@ -78,10 +78,10 @@ def page_data(exploration: Exploration, legal: Exploration | None = None, *, mea
     """Everything that the page shows, as JSON values."""
     system = exploration.system
     steps = _Steps(list(_machines(exploration)))
-    verdict, words = headline(exploration)
+    verdict, sentence = headline(exploration)
     expected = expectations(exploration)
     return {
-        "headline": {"verdict": verdict, "words": words, "failures": [p.name for p in failures(exploration)]},
+        "headline": {"verdict": verdict, "words": sentence, "failures": [p.name for p in failures(exploration)]},
         "setting": {"name": expected.setting, "doc": expected.doc},
         "system": picked(system, "name doc digest"),
         "constants": [{"name": name, "value": constant_json(c), "doc": c.doc} for name, c in system.constants.items()],
@@ -230,11 +230,11 @@ def _node(node: ProductNode, ends: dict[int, int]) -> dict[str, Any]:
     return {**picked(node, "control cells states depth mark initial"), "path": ends.get(node.cell.first)}
 
 
-def _table(found: ProductTable | None) -> dict[str, Any] | None:
-    if found is None:
+def _table(table: ProductTable | None) -> dict[str, Any] | None:
+    if table is None:
         return None
-    nodes = [[row, column, node] for (row, column), node in sorted(found.nodes.items())]
-    return {**picked(found, "row_role rows column_roles columns"), "nodes": nodes, "full": found.full}
+    nodes = [[row, column, node] for (row, column), node in sorted(table.nodes.items())]
+    return {**picked(table, "row_role rows column_roles columns"), "nodes": nodes, "full": table.full}
 
 
 def _place(place: Place) -> str:
@@ -245,5 +245,5 @@ def _asset(name: str) -> str:
     return resources.files("leasehold.reports").joinpath("page", name).read_text("utf-8")
 
 
-def _html(words: str) -> str:
-    return words.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+def _html(raw: str) -> str:
+    return raw.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

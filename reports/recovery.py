@@ -39,55 +39,55 @@ th.tall { writing-mode: vertical-rl; transform: rotate(180deg); text-align: left
 COUNTEREXAMPLES = " Counterexamples of the model under other faults are replayed, too: what they break has to break."
 
 
-def recovery_json(found: CaseCampaign, *, measured: bool = True) -> dict[str, Any]:
+def recovery_json(campaign: CaseCampaign, *, measured: bool = True) -> dict[str, Any]:
     """The campaign as JSON values."""
     values: dict[str, Any] = {
-        **system_json(found.system),
-        "cases": found.played,
-        "passed": found.passed,
-        "failed": len(found.failures),
-        "interrupted": found.interrupted,
-        "scripts": found.scripts,
-        "cells": len(found.by_cell),
-        "crash_points": len(found.by_point),
-        "single": found.cases["single"],
-        "pairs": found.cases["pairs"],
-        **_ends(found),
-        "not_played": len(found.skipped),
-        "invariants_asked": found.asked,
-        "explored_states": found.explored,
+        **system_json(campaign.system),
+        "cases": campaign.played,
+        "passed": campaign.passed,
+        "failed": len(campaign.failures),
+        "interrupted": campaign.interrupted,
+        "scripts": campaign.scripts,
+        "cells": len(campaign.by_cell),
+        "crash_points": len(campaign.by_point),
+        "single": campaign.cases["single"],
+        "pairs": campaign.cases["pairs"],
+        **_ends(campaign),
+        "not_played": len(campaign.skipped),
+        "invariants_asked": campaign.asked,
+        "explored_states": campaign.explored,
     }
     if measured:
-        values["seconds"] = round(found.seconds, 3)
-        values["exploring_seconds"] = round(found.exploring, 3)
+        values["seconds"] = round(campaign.seconds, 3)
+        values["exploring_seconds"] = round(campaign.exploring, 3)
     values["failures"] = [
-        {"case": o.name, "rerun": rerun("real", found.system.name, o.name), "findings": to_builtins(o.findings)}
-        for o in found.failures
+        {"case": o.name, "rerun": rerun("real", campaign.system.name, o.name), "findings": to_builtins(o.findings)}
+        for o in campaign.failures
     ]
     return values
 
 
-def _ends(found: CaseCampaign) -> dict[str, Any]:
+def _ends(campaign: CaseCampaign) -> dict[str, Any]:
     """Returns how cases ended: in the ways that a plug-in tells apart, or else in which of the system's ends."""
-    if ends := plugin_of(found.system).runner.ends:
-        return {name: found.ends[end] for end, (name, _) in ends.items()}
-    return {"counterexamples": found.cases["counterexamples"], "ends": dict(sorted(found.ends.items()))}
+    if ends := plugin_of(campaign.system).runner.ends:
+        return {name: campaign.ends[end] for end, (name, _) in ends.items()}
+    return {"counterexamples": campaign.cases["counterexamples"], "ends": dict(sorted(campaign.ends.items()))}
 
 
-def random_json(system: System, found: RandomCampaign) -> dict[str, Any]:
+def random_json(system: System, campaign: RandomCampaign) -> dict[str, Any]:
     """A random campaign as JSON values."""
     return {
         "system": system.name,
         "spec_digest": system.digest,
-        "first_seed": found.first,
-        "runs": found.played,
-        "failed": len(found.failures),
-        "acts": dict(sorted(found.acts.items())),
-        "crashes": found.crashes,
-        "messages_lost": found.lost,
-        "invariants_asked": found.asked,
-        "interrupted": found.interrupted,
-        "seconds": round(found.seconds, 3),
+        "first_seed": campaign.first,
+        "runs": campaign.played,
+        "failed": len(campaign.failures),
+        "acts": dict(sorted(campaign.acts.items())),
+        "crashes": campaign.crashes,
+        "messages_lost": campaign.lost,
+        "invariants_asked": campaign.asked,
+        "interrupted": campaign.interrupted,
+        "seconds": round(campaign.seconds, 3),
         "failures": [
             {
                 "seed": failed.seed,
@@ -98,37 +98,37 @@ def random_json(system: System, found: RandomCampaign) -> dict[str, Any]:
                 "lease": failed.lease,
                 "path": path_json(failed.path),
             }
-            for failed in found.failures
+            for failed in campaign.failures
         ],
     }
 
 
-def processes_json(system: System, found: ProcessCampaign) -> dict[str, Any]:
+def processes_json(system: System, campaign: ProcessCampaign) -> dict[str, Any]:
     """A campaign with real processes as JSON values."""
     return {
         "system": system.name,
         "spec_digest": system.digest,
-        "cases": found.played,
-        "passed": found.passed,
-        "failed": len(found.failures),
-        "skipped": [{"name": outcome.name, "reason": outcome.skipped} for outcome in found.skipped],
-        "ends": {"same": found.ends["same"], "ended": found.ends["ended"]},
+        "cases": campaign.played,
+        "passed": campaign.passed,
+        "failed": len(campaign.failures),
+        "skipped": [{"name": outcome.name, "reason": outcome.skipped} for outcome in campaign.skipped],
+        "ends": {"same": campaign.ends["same"], "ended": campaign.ends["ended"]},
         "failures": [
             {
                 "name": outcome.name,
                 "findings": [f.words for f in outcome.findings],
                 "rerun": rerun("processes", system.name, outcome.name),
             }
-            for outcome in found.failures
+            for outcome in campaign.failures
         ],
-        "interrupted": found.interrupted,
-        "seconds": round(found.seconds, 3),
+        "interrupted": campaign.interrupted,
+        "seconds": round(campaign.seconds, 3),
     }
 
 
-def recovery_html(found: CaseCampaign) -> str:
+def recovery_html(campaign: CaseCampaign) -> str:
     """The page."""
-    title = f"{found.system.name}: recovery of real actors"
+    title = f"{campaign.system.name}: recovery of real actors"
     return "\n".join(
         [
             "<!doctype html>",
@@ -136,55 +136,56 @@ def recovery_html(found: CaseCampaign) -> str:
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>",
             f"<h1>{escape(title)}</h1>",
-            *_summary(found),
-            *_cells(found),
-            *_points(found),
-            *_failures(found),
-            *_checks(found),
+            *_summary(campaign),
+            *_cells(campaign),
+            *_points(campaign),
+            *_failures(campaign),
+            *_checks(campaign),
             "</body></html>",
             "",
         ]
     )
 
 
-def _summary(found: CaseCampaign) -> Iterator[str]:
-    constants = ", ".join(f"{name}={show(c.type, c.value)}" for name, c in found.system.constants.items())
-    yield f"<p>Specification <code>{found.system.digest[:12]}</code>, with {escape(constants)}.</p>"
+def _summary(campaign: CaseCampaign) -> Iterator[str]:
+    constants = ", ".join(f"{name}={show(c.type, c.value)}" for name, c in campaign.system.constants.items())
+    yield f"<p>Specification <code>{campaign.system.digest[:12]}</code>, with {escape(constants)}.</p>"
     yield (
         "<p>The explored graph is the list of what to try. For each cell of the product, each crash point that can be "
         "met in it, and each mode in which the actor restarts, real actors are led there by the explorer's shortest "
         "path, one of them is stopped, and restarted. Each is played twice: what the crashed actor had sent comes all "
         "the same, or is lost with it."
-        + (" Then an actor stops once more, at each point passed after the restart." if found.cases["pairs"] else "")
-        + (COUNTEREXAMPLES if found.cases["counterexamples"] else "")
+        + (" Then an actor stops once more, at each point passed after the restart." if campaign.cases["pairs"] else "")
+        + (COUNTEREXAMPLES if campaign.cases["counterexamples"] else "")
         + "</p>"
     )
     figures = [
-        (found.played, "cases"),
-        (found.passed, "passed"),
-        (len(found.failures), "failed"),
-        (len(found.by_cell), "cells"),
-        (len(found.by_point), "crash points"),
-        *_end_figures(found),
-        (found.asked, "states at which invariants were asked"),
+        (campaign.played, "cases"),
+        (campaign.passed, "passed"),
+        (len(campaign.failures), "failed"),
+        (len(campaign.by_cell), "cells"),
+        (len(campaign.by_point), "crash points"),
+        *_end_figures(campaign),
+        (campaign.asked, "states at which invariants were asked"),
     ]
     yield '<ul class="figures">' + "".join(f"<li><b>{n:,}</b>{escape(w)}</li>" for n, w in figures) + "</ul>"
 
 
-def _end_figures(found: CaseCampaign) -> list[tuple[int, str]]:
-    if ends := plugin_of(found.system).runner.ends:
-        return [(found.ends[end], words) for end, (_, words) in ends.items()]
+def _end_figures(campaign: CaseCampaign) -> list[tuple[int, str]]:
+    if ends := plugin_of(campaign.system).runner.ends:
+        return [(campaign.ends[end], label) for end, (_, label) in ends.items()]
     return [
-        (count, name if name == AS_IN_THE_MODEL else f"ended: {name}") for name, count in sorted(found.ends.items())
+        (count, name if name == AS_IN_THE_MODEL else f"ended: {name}") for name, count in sorted(campaign.ends.items())
     ]
 
 
-def _cells(found: CaseCampaign) -> Iterator[str]:
+def _cells(campaign: CaseCampaign) -> Iterator[str]:
     """The product as a grid: one role down, the others across."""
-    roles = [role for role, _ in product_of(found.system)]
-    names = [machine_name(found.system.roles[role], i) for role, i in product_of(found.system)]
+    roles = [role for role, _ in product_of(campaign.system)]
+    names = [machine_name(campaign.system.roles[role], i) for role, i in product_of(campaign.system)]
     yield "<h2>Cells of the product</h2>"
-    first, rest = _axis(found, 0), sorted({cell[1:] for cell in found.by_cell}, key=_order(found.system, roles[1:]))
+    first = _axis(campaign, 0)
+    rest = sorted({cell[1:] for cell in campaign.by_cell}, key=_order(campaign.system, roles[1:]))
     yield '<div class="scroll"><table>'
     yield (
         f"<caption>Cases played in each cell: {escape(names[0].replace('_', ' '))} down, "
@@ -194,15 +195,15 @@ def _cells(found: CaseCampaign) -> Iterator[str]:
     yield "<thead><tr><th></th>" + "".join(f'<th class="tall">{escape("/".join(c))}</th>' for c in rest)
     yield "</tr></thead><tbody>"
     for state in first:
-        cells = "".join(_count(found.by_cell.get((state, *others))) for others in rest)
+        cells = "".join(_count(campaign.by_cell.get((state, *others))) for others in rest)
         yield f"<tr><th>{escape(state)}</th>{cells}</tr>"
     yield "</tbody></table></div>"
 
 
-def _axis(found: CaseCampaign, at: int) -> list[str]:
-    reached = {cell[at] for cell in found.by_cell}
-    role = [role for role, _ in product_of(found.system)][at]
-    return [state for state in found.system.roles[role].states if state in reached]
+def _axis(campaign: CaseCampaign, at: int) -> list[str]:
+    reached = {cell[at] for cell in campaign.by_cell}
+    role = [role for role, _ in product_of(campaign.system)][at]
+    return [state for state in campaign.system.roles[role].states if state in reached]
 
 
 def _order(system: System, roles: Sequence[str]) -> Any:
@@ -217,27 +218,27 @@ def _count(counts: list[int] | None) -> str:
     return f'<td class="bad">{failed} of {played}</td>' if failed else f'<td class="good">{played}</td>'
 
 
-def _points(found: CaseCampaign) -> Iterator[str]:
+def _points(campaign: CaseCampaign) -> Iterator[str]:
     yield "<h2>Crash points</h2>"
     yield '<table><thead><tr><th class="words">point</th><th>cases</th></tr></thead><tbody>'
-    for point, counts in sorted(found.by_point.items()):
+    for point, counts in sorted(campaign.by_point.items()):
         yield f"<tr><th><code>{escape(point)}</code></th>{_count(counts)}</tr>"
     yield "</tbody></table>"
 
 
-def _failures(found: CaseCampaign) -> Iterator[str]:
-    if not found.failures:
+def _failures(campaign: CaseCampaign) -> Iterator[str]:
+    if not campaign.failures:
         return
     yield "<h2>Failures</h2>"
     yield from _rows(
         ("case", "check", "what is wrong"),
-        ((o.name if not n else "", f.check, f.words) for o in found.failures for n, f in enumerate(o.findings)),
+        ((o.name if not n else "", f.check, f.words) for o in campaign.failures for n, f in enumerate(o.findings)),
     )
 
 
-def _checks(found: CaseCampaign) -> Iterator[str]:
+def _checks(campaign: CaseCampaign) -> Iterator[str]:
     yield "<h2>What is checked</h2>"
-    yield from _rows(("check", "what has to be so"), plugin_of(found.system).runner.checks.items())
+    yield from _rows(("check", "what has to be so"), plugin_of(campaign.system).runner.checks.items())
 
 
 def _rows(names: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

@@ -28,18 +28,20 @@ def sarif(exploration: Exploration) -> dict[str, Any]:
     results = [_diagnostic(d) for d in system.warnings]
     rules = _diagnostic_rules(system.warnings)
     places = {t.name: t.place for role in system.roles.values() for t in role.transitions()}
-    for found in exploration.properties:
-        if found.verdict not in {"violated", *OPEN}:
+    for property_result in exploration.properties:
+        if property_result.verdict not in {"violated", *OPEN}:
             continue
-        rules[f"property/{found.name}"] = _rule(f"property/{found.name}", found.doc or found.name)
-        results.append(_property(system, exploration, found, places))
+        rules[f"property/{property_result.name}"] = _rule(
+            f"property/{property_result.name}", property_result.doc or property_result.name
+        )
+        results.append(_property(system, exploration, property_result, places))
     return _log(rules, results)
 
 
 def diagnostics_sarif(diagnostics: Iterable[Diagnostic]) -> dict[str, Any]:
     """The log of a specification that could not be loaded, or of a lint."""
-    found = tuple(diagnostics)
-    return _log(_diagnostic_rules(found), [_diagnostic(d) for d in found])
+    listed = tuple(diagnostics)
+    return _log(_diagnostic_rules(listed), [_diagnostic(d) for d in listed])
 
 
 def _log(rules: Mapping[str, dict[str, Any]], results: list[dict[str, Any]]) -> dict[str, Any]:
@@ -60,8 +62,8 @@ def _log(rules: Mapping[str, dict[str, Any]], results: list[dict[str, Any]]) -> 
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _rule(name: str, words: str) -> dict[str, Any]:
-    return {"id": name, "shortDescription": {"text": words}}
+def _rule(name: str, text: str) -> dict[str, Any]:
+    return {"id": name, "shortDescription": {"text": text}}
 
 
 def _diagnostic_rules(diagnostics: Iterable[Diagnostic]) -> dict[str, dict[str, Any]]:
@@ -69,39 +71,41 @@ def _diagnostic_rules(diagnostics: Iterable[Diagnostic]) -> dict[str, dict[str, 
 
 
 def _diagnostic(diagnostic: Diagnostic) -> dict[str, Any]:
-    words = diagnostic.what
+    text = diagnostic.what
     if diagnostic.near:
-        words += f"; did you mean {diagnostic.near}?"
+        text += f"; did you mean {diagnostic.near}?"
     if diagnostic.remedy:
-        words += f"; remedy: {diagnostic.remedy}"
+        text += f"; remedy: {diagnostic.remedy}"
     return {
         "ruleId": diagnostic.code,
         "level": diagnostic.severity,
-        "message": {"text": words},
+        "message": {"text": text},
         **_located(diagnostic.place),
         **_fingerprint(diagnostic.code, diagnostic.place.file, diagnostic.what),
     }
 
 
 def _property(
-    system: System, exploration: Exploration, found: PropertyResult, places: Mapping[str, Place]
+    system: System, exploration: Exploration, property_result: PropertyResult, places: Mapping[str, Place]
 ) -> dict[str, Any]:
-    declared = system.properties.get(found.name)
+    declared = system.properties.get(property_result.name)
     place = declared.place if declared is not None else _system_place(system)
-    result: dict[str, Any] = {"ruleId": f"property/{found.name}"}
-    if found.verdict == "violated":
-        reason = found.reason or "violated"
-        result |= {"level": "error", "message": {"text": f"{found.name}: {reason}"}}
+    result: dict[str, Any] = {"ruleId": f"property/{property_result.name}"}
+    if property_result.verdict == "violated":
+        reason = property_result.reason or "violated"
+        result |= {"level": "error", "message": {"text": f"{property_result.name}: {reason}"}}
     else:
-        words = f"{found.name}: {why_open(exploration, found)}"
-        result |= {"level": "none", "kind": "open", "message": {"text": words}}
+        text = f"{property_result.name}: {why_open(exploration, property_result)}"
+        result |= {"level": "none", "kind": "open", "message": {"text": text}}
     expected = expectations(exploration).violated
-    if found.verdict == "violated" and found.name in expected:
-        result["suppressions"] = [{"kind": "external", "justification": f"expected.yaml: {expected[found.name]}"}]
+    if property_result.verdict == "violated" and property_result.name in expected:
+        result["suppressions"] = [
+            {"kind": "external", "justification": f"expected.yaml: {expected[property_result.name]}"}
+        ]
     result |= _located(place)
-    result |= _fingerprint(f"property/{found.name}", system.name, found.verdict)
-    if found.path is not None and found.path.steps:
-        result["codeFlows"] = [_flow(found.path, places, place)]
+    result |= _fingerprint(f"property/{property_result.name}", system.name, property_result.verdict)
+    if property_result.path is not None and property_result.path.steps:
+        result["codeFlows"] = [_flow(property_result.path, places, place)]
     return result
 
 
@@ -146,6 +150,6 @@ def _uri(file: str) -> str:
     return path.as_uri() if path.is_absolute() else quote(str(path))
 
 
-def _fingerprint(*words: str) -> dict[str, Any]:
-    digest = hashlib.sha256("\0".join(words).encode("utf-8", "replace")).hexdigest()[:32]
+def _fingerprint(*parts: str) -> dict[str, Any]:
+    digest = hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:32]
     return {"partialFingerprints": {"leasehold/v1": digest}}

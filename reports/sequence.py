@@ -188,9 +188,9 @@ def _rows(step: Step, before: Snapshot) -> Iterator[DiagramRow]:
         if step.transition is None and kind in {"receive", "event", "tick"}:
             yield DiagramRow("ignore", "ignored", step.machine)
 
-    told = {d.machine for d in step.driven}
+    drawn = {d.machine for d in step.driven}
     for machine, state in step.state.control.items():
-        if machine not in told and before.control.get(machine) != state:
+        if machine not in drawn and before.control.get(machine) != state:
             yield DiagramRow("state", step.state.shown[machine], machine)
     for driven in step.driven:
         yield DiagramRow("drive", driven.event, driven.machine, step.machine)

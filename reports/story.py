@@ -32,15 +32,15 @@ def story_lines(story: Sequence[StoryEntry], whole: bool = False) -> list[str]:
         story: in its order.
         whole: every line, also those of entries that change nothing; else at most BEGINNING and END of them.
     """
-    told = [entry for entry in story if whole or entry.matters]
-    days = {_day(entry) for entry in told}
-    rows = [_row(list(alike), len(days) > 1) for _, alike in groupby(told, key=_alike)]
+    entries = [entry for entry in story if whole or entry.matters]
+    days = {_day(entry) for entry in entries}
+    rows = [_row(list(alike), len(days) > 1) for _, alike in groupby(entries, key=_alike)]
     widths = [max((len(row[n]) for row in rows), default=0) for n in range(3)]
     lines = [
         "  ".join(
-            word for word in (f"{tick:>{widths[0]}}", f"{when:{widths[1]}}", f"{event:{widths[2]}}", what) if word
+            word for word in (f"{tick:>{widths[0]}}", f"{when:{widths[1]}}", f"{event:{widths[2]}}", text) if word
         )
-        for tick, when, event, what in rows
+        for tick, when, event, text in rows
     ]
     left = len(lines) - BEGINNING - END
     if whole or left <= 1:
@@ -97,21 +97,21 @@ def what_happened(entry: StoryEntry, machines: str) -> str:
 def how_it_came(entry: StoryEntry) -> str:
     """Returns what a step has consumed, and where that came from."""
     if entry.sender:
-        words = f"{entry.event} of {entry.sender}"
+        text = f"{entry.event} of {entry.sender}"
     elif entry.cause == "handler" and not entry.well:
-        words = f"{entry.event}, as its handler has failed"
+        text = f"{entry.event}, as its handler has failed"
     else:
-        words = _CAUSES.get(entry.cause, "{event}").format(event=entry.event)
-    words += _fields(entry.fields)
+        text = _CAUSES.get(entry.cause, "{event}").format(event=entry.event)
+    text += _fields(entry.fields)
     if entry.words:
-        words += f" ({entry.words})"
-    return words if entry.transition else f"{words}, not taken: {entry.reason}"
+        text += f" ({entry.words})"
+    return text if entry.transition else f"{text}, not taken: {entry.reason}"
 
 
 def _fields(fields: Mapping[str, Any]) -> str:
     """` {units: 2, end: 40}`: the fields that say something; of what no machine reads only plain words do."""
-    said = [f"{name}: {_short(value)}" for name, value in fields.items() if _says(value)]
-    return f" {{{', '.join(said)}}}" if said else ""
+    shown = [f"{name}: {_short(value)}" for name, value in fields.items() if _says(value)]
+    return f" {{{', '.join(shown)}}}" if shown else ""
 
 
 def _says(value: Any) -> bool:
@@ -121,6 +121,6 @@ def _says(value: Any) -> bool:
 
 
 def _short(value: Any) -> str:
-    words = "[" + ", ".join(map(_short, value)) + "]" if isinstance(value, list) else str(value)
-    words = words.lower() if isinstance(value, bool) else words
-    return words if len(words) <= LONGEST else f"{words[: LONGEST - 3]}..."
+    text = "[" + ", ".join(map(_short, value)) + "]" if isinstance(value, list) else str(value)
+    text = text.lower() if isinstance(value, bool) else text
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."

@@ -41,43 +41,43 @@ LONG = 60  # steps; of a longer path the beginning is printed, unless it was ask
 FEW = 6  # names that are listed in a sentence; of more, only the number is given
 
 
-def headline(screen: Console, found: Exploration) -> None:
+def headline(screen: Console, exploration: Exploration) -> None:
     """The system, its constants and its counts."""
-    system = found.system
+    system = exploration.system
     constants = [f"{c.name}={show(c.type, c.value)}" for c in system.constants.values()]
-    words = "  ".join([system.name, *constants, f"spec {system.digest[:12]}"])
-    for number, line in enumerate(_wrapped(screen, words, "  ")):
+    text = "  ".join([system.name, *constants, f"spec {system.digest[:12]}"])
+    for number, line in enumerate(_wrapped(screen, text, "  ")):
         screen.print(Text(line, style="bold" if number == 0 else ""))
-    cells = f"{len(found.cells):,} of {found.product_states:,} control states reached"
-    distinct = counted(found.distinct, "distinct state")
-    if found.orbits is not None:
-        cells = f"{counted(len(found.cells), 'control state')} reached up to symmetry"
-        distinct = counted(found.distinct, "orbit") + f" under symmetry of {_alike(found.orbits)}"
-        distinct += f" (standing for {counted(found.orbits.states, 'state')})"
+    cells = f"{len(exploration.cells):,} of {exploration.product_states:,} control states reached"
+    distinct = counted(exploration.distinct, "distinct state")
+    if exploration.orbits is not None:
+        cells = f"{counted(len(exploration.cells), 'control state')} reached up to symmetry"
+        distinct = counted(exploration.distinct, "orbit") + f" under symmetry of {_alike(exploration.orbits)}"
+        distinct += f" (standing for {counted(exploration.orbits.states, 'state')})"
     screen.print(
-        f"{distinct}, {found.generated:,} generated, depth {found.depth}; {cells}"
-        + (f"; {counted(found.cut, 'step')} left the bounds" if found.cut else "")
+        f"{distinct}, {exploration.generated:,} generated, depth {exploration.depth}; {cells}"
+        + (f"; {counted(exploration.cut, 'step')} left the bounds" if exploration.cut else "")
     )
     screen.print(
-        f"[dim]{found.engine} engine ({escape(found.engine_reason)}), {found.seconds:.1f} s, "
-        f"{found.states_per_second:,.0f} states/s, {found.peak_memory_bytes / 1e6:,.0f} MB at most[/]"
+        f"[dim]{exploration.engine} engine ({escape(exploration.engine_reason)}), {exploration.seconds:.1f} s, "
+        f"{exploration.states_per_second:,.0f} states/s, {exploration.peak_memory_bytes / 1e6:,.0f} MB at most[/]"
     )
-    if not found.initial:
+    if not exploration.initial:
         screen.print("[yellow]there is no first state within the bounds: every property is vacuous[/]")
-    for words in found.why_asymmetric:
-        lead = "without symmetry" if found.orbits is None else "symmetry of no more"
-        screen.print(f"[yellow]{lead}: {escape(words)}[/]", soft_wrap=True)
-    if found.fairness is not Fairness.SPEC:
-        screen.print(f"under --fairness {found.fairness}: {found.fairness.words}", markup=False)
-    if not found.complete:
-        screen.print(f"[yellow]not complete: {escape(found.why_incomplete)}[/]")
+    for text in exploration.why_asymmetric:
+        lead = "without symmetry" if exploration.orbits is None else "symmetry of no more"
+        screen.print(f"[yellow]{lead}: {escape(text)}[/]", soft_wrap=True)
+    if exploration.fairness is not Fairness.SPEC:
+        screen.print(f"under --fairness {exploration.fairness}: {exploration.fairness.words}", markup=False)
+    if not exploration.complete:
+        screen.print(f"[yellow]not complete: {escape(exploration.why_incomplete)}[/]")
         for (role, name), transition in unbounded(system).items():
             screen.print(f"[yellow]nothing bounds {role}.{name}: {transition.name} adds to it each time[/]")
         for channel, (message, transition) in unbounded_channels(system).items():
-            words = f"nothing bounds channel {channel}: {transition.name} sends {message} each time"
-            screen.print(f"[yellow]{words}[/]", soft_wrap=True)
-    if found.checkpoint:
-        screen.print(f"--resume goes on from {escape(found.checkpoint)}", soft_wrap=True)
+            text = f"nothing bounds channel {channel}: {transition.name} sends {message} each time"
+            screen.print(f"[yellow]{text}[/]", soft_wrap=True)
+    if exploration.checkpoint:
+        screen.print(f"--resume goes on from {escape(exploration.checkpoint)}", soft_wrap=True)
 
 
 def _alike(orbits: Orbits) -> str:
@@ -101,17 +101,17 @@ def properties(
     strongest verdict that there is.
     """
     meant = set(expected)
-    words = _WORDS if proof is None else _BESIDE_PROOFS
+    styles = _WORDS if proof is None else _BESIDE_PROOFS
     shown = {p.name: p.verdict if proof is None else proof.strongest(p) for p in results}
     plain = {verdict: [n for n, v in shown.items() if v == verdict] for verdict in ("proved", "exhausted")}
     if sum(map(len, plain.values())) > _AT_A_GLANCE:
         for verdict, names in plain.items():
             if names:
-                _run_together(screen, *words[verdict], names)
+                _run_together(screen, *styles[verdict], names)
         results = [p for p in results if shown[p.name] not in plain]
     rows = []
     for p in results:
-        word, style = _AS_EXPECTED if p.name in meant and p.verdict == "violated" else words[shown[p.name]]
+        word, style = _AS_EXPECTED if p.name in meant and p.verdict == "violated" else styles[shown[p.name]]
         note = "" if shown[p.name] == "proved" or (p.verdict == "bounded" and p.reason == stopped) else _note(p)
         rows.append((word, style, p.name, note))
     first = max((len(word) for word, *_ in rows), default=0)
@@ -134,33 +134,33 @@ def _run_together(screen: Console, word: str, style: str, names: Sequence[str]) 
         screen.print(Text(lead if not i else " " * len(lead), style=style).append(part, style="default"))
 
 
-def for_what(screen: Console, found: Exploration, proof: StoredProof) -> None:
+def for_what(screen: Console, exploration: Exploration, proof: StoredProof) -> None:
     """Prints for which runs each verdict on properties that hold was established, beside a proof."""
-    shown = {proof.strongest(p) for p in found.properties}
+    shown = {proof.strongest(p) for p in exploration.properties}
     bounds = "with these constants, no faults but those that channels declare"
     lines = {
         "proved": proof.words,
-        "exhausted": f"in all {counted(found.distinct, 'state')} within the bounds, {bounds}",
-        "bounded": f"in {counted(found.distinct, 'state')} up to depth {found.depth}, {bounds}",
+        "exhausted": f"in all {counted(exploration.distinct, 'state')} within the bounds, {bounds}",
+        "bounded": f"in {counted(exploration.distinct, 'state')} up to depth {exploration.depth}, {bounds}",
     }
-    for verdict, words in lines.items():
+    for verdict, text in lines.items():
         if verdict in shown:
-            screen.print(f"{verdict}: {words}", markup=False, style="dim", soft_wrap=True)
+            screen.print(f"{verdict}: {text}", markup=False, style="dim", soft_wrap=True)
         if verdict == "proved" and verdict in shown and proof.assumptions is not None:
             for line in proof.assumptions.lines:
                 screen.print(f"  {line}", markup=False, style="dim", soft_wrap=True)
-    for p in found.properties:
+    for p in exploration.properties:
         if p.name in proof.vacuous and proof.strongest(p) == "proved":
-            words = f"{p.name} is proved, but vacuous: {proof.vacuous[p.name]}"
-            screen.print(words, markup=False, style="yellow", soft_wrap=True)
-    contradicted(screen, proof.contradicted(found.properties))
+            text = f"{p.name} is proved, but vacuous: {proof.vacuous[p.name]}"
+            screen.print(text, markup=False, style="yellow", soft_wrap=True)
+    contradicted(screen, proof.contradicted(exploration.properties))
 
 
 def contradicted(screen: Console, names: Sequence[str]) -> None:
     """Properties that are proved, and violated."""
     for name in names:
-        words = f"{name} is proved, and yet violated: one of the two is an error in Leasehold; please report it"
-        screen.print(words, markup=False, style="red", soft_wrap=True)
+        text = f"{name} is proved, and yet violated: one of the two is an error in Leasehold; please report it"
+        screen.print(text, markup=False, style="red", soft_wrap=True)
 
 
 def counterexamples(
@@ -199,63 +199,63 @@ def witnesses(screen: Console, results: Iterable[PropertyResult], names: Iterabl
                 path(screen, p.path, brief)
 
 
-def path(screen: Console, found: Path, brief: bool, limit: int | None = None) -> None:
+def path(screen: Console, trace: Path, brief: bool, limit: int | None = None) -> None:
     """A path step by step; briefly: a line for each step, with the states that it changed."""
-    if limit is not None and len(found) > limit:
-        path(screen, Path(found.initial, found.steps[: limit // 2]), brief)
-        ends = found.loop is not None and found.loop >= len(found)
-        loop = "" if found.loop is None else f"; from step {found.loop + 1} on they repeat"
+    if limit is not None and len(trace) > limit:
+        path(screen, Path(trace.initial, trace.steps[: limit // 2]), brief)
+        ends = trace.loop is not None and trace.loop >= len(trace)
+        loop = "" if trace.loop is None else f"; from step {trace.loop + 1} on they repeat"
         loop = "; then nothing more happens" if ends else loop
-        screen.print(f"  --- {counted(len(found) - limit // 2, 'more step')}{loop} ---", markup=False)
+        screen.print(f"  --- {counted(len(trace) - limit // 2, 'more step')}{loop} ---", markup=False)
         return
-    screen.print(trace_text(found, brief), markup=False, end="", soft_wrap=True)
-    kinds = [step.kind for step in found.steps]
+    screen.print(trace_text(trace, brief), markup=False, end="", soft_wrap=True)
+    kinds = [step.kind for step in trace.steps]
     if "crash" in kinds and "lose" in kinds[kinds.index("crash") :]:
         screen.print(LOST, markup=False, style="dim", soft_wrap=True)
 
 
-def left_over(screen: Console, found: Exploration, explained: Iterable[str] = ()) -> None:
+def left_over(screen: Console, exploration: Exploration, explained: Iterable[str] = ()) -> None:
     """Transitions that are never taken and claims that say nothing: few by name, many by number."""
     known = set(explained)
-    if not found.complete:
+    if not exploration.complete:
         return
     sides = (
-        ("transition", "never taken", found.unvisited_transitions),
-        ("property", "vacuous", found.vacuous),
+        ("transition", "never taken", exploration.unvisited_transitions),
+        ("property", "vacuous", exploration.vacuous),
     )
-    for noun, what, names in sides:
+    for noun, label, names in sides:
         fresh = [n for n in names if n not in known]
         if fresh and len(fresh) <= FEW:
-            screen.print(f"[yellow]{what}:[/] {escape(', '.join(fresh))}", soft_wrap=True)
+            screen.print(f"[yellow]{label}:[/] {escape(', '.join(fresh))}", soft_wrap=True)
         elif fresh:
-            screen.print(f"[yellow]{counted(len(fresh), noun)} {what}[/] [dim](`leasehold check` lists them)[/]")
-        explained_ones(screen, len(names) - len(fresh), what)
+            screen.print(f"[yellow]{counted(len(fresh), noun)} {label}[/] [dim](`leasehold check` lists them)[/]")
+        explained_ones(screen, len(names) - len(fresh), label)
 
 
-def explained_ones(screen: Console, number: int, what: str) -> None:
+def explained_ones(screen: Console, number: int, label: str) -> None:
     if number:
-        screen.print(f"[dim]{number} {what}, as expected.yaml explains[/]")
+        screen.print(f"[dim]{number} {label}, as expected.yaml explains[/]")
 
 
-def differences(screen: Console, found: Sequence[Difference], file: str, where: str = "", renew: str = "") -> None:
+def differences(screen: Console, differing: Sequence[Difference], file: str, where: str = "", renew: str = "") -> None:
     """The differences from what a file expects; many that are alike are printed as one, and each kind has its remedy.
 
     Args:
         screen: where to print.
-        found: the differences.
+        differing: the differences.
         file: that expects it: `expected.yaml`, `crash.yaml`.
         where: an explanation stands in it; left out: the file.
         renew: the command that renews the numbers in it, if there is one.
     """
     groups: dict[tuple[str, str, str], list[str]] = {}
-    for d in found:
+    for d in differing:
         groups.setdefault((d.explain_under, d.expected, d.found), []).append(d.what)
     for (key, expected, got), names in groups.items():
-        words = f"{got}, and not explained in {file}" if key else f"expected {expected}, found {got}"
+        text = f"{got}, and not explained in {file}" if key else f"expected {expected}, found {got}"
         if len(names) == 1:
-            screen.print(f"  {names[0]}: {words}", markup=False, soft_wrap=True)
+            screen.print(f"  {names[0]}: {text}", markup=False, soft_wrap=True)
         else:
-            screen.print(f"  {len(names)} {words}:", markup=False)
+            screen.print(f"  {len(names)} {text}:", markup=False)
             for name in names:
                 screen.print(f"    {name}", markup=False, soft_wrap=True)
         if key:
@@ -266,7 +266,7 @@ def differences(screen: Console, found: Sequence[Difference], file: str, where: 
                 style="dim",
                 soft_wrap=True,
             )
-    if renew and any(d.what in NUMBERS for d in found):
+    if renew and any(d.what in NUMBERS for d in differing):
         screen.print(
             f"  remedy: `{renew}` renews the numbers, if the change is intended",
             markup=False,
@@ -300,32 +300,32 @@ def _claim(p: Property | None) -> Iterator[str]:
         yield f"{'within':<{width}}  {counted(p.within, 'tick')}"
 
 
-def _wrapped(screen: Console, words: str, indent: str) -> list[str]:
+def _wrapped(screen: Console, text: str, indent: str) -> list[str]:
     if not screen.is_terminal:
-        return [words]
-    return textwrap.wrap(words, screen.width, subsequent_indent=indent, break_long_words=False) or [words]
+        return [text]
+    return textwrap.wrap(text, screen.width, subsequent_indent=indent, break_long_words=False) or [text]
 
 
-def convergence(screen: Console, found: Convergence, faults: str) -> None:
+def convergence(screen: Console, recovery: Convergence, faults: str) -> None:
     """Checks whether the system stabilises by itself once faults stop, and how fast."""
     screen.print(
-        f"\nfaults {faults}: {found.legal_states:,} legal states, {found.recovery_states:,} recovery states",
+        f"\nfaults {faults}: {recovery.legal_states:,} legal states, {recovery.recovery_states:,} recovery states",
         markup=False,
     )
-    stabilises(screen, found, stabilises_words(found))
-    if found.converges is False and found.path is not None:
-        path(screen, found.path, brief=False)
+    stabilises(screen, recovery, stabilises_words(recovery))
+    if recovery.converges is False and recovery.path is not None:
+        path(screen, recovery.path, brief=False)
 
 
-def stabilises(screen: Console, found: Convergence | None, words: str, verbose: bool = True) -> None:
+def stabilises(screen: Console, recovery: Convergence | None, sentence: str, verbose: bool = True) -> None:
     """These words, and how many runs end elsewhere."""
-    style = "yellow" if found is None or found.converges is None else "green" if found.converges else "red"
-    lead, colon, rest = words.partition(":")
+    style = "yellow" if recovery is None or recovery.converges is None else "green" if recovery.converges else "red"
+    lead, colon, rest = sentence.partition(":")
     screen.print(Text(lead, style=style).append(colon + rest, style="default"), soft_wrap=True)
-    note(screen, other_ends_words(found) if verbose else "")
+    note(screen, other_ends_words(recovery) if verbose else "")
 
 
-def note(screen: Console, words: str) -> None:
+def note(screen: Console, text: str) -> None:
     """A remark below a line; nothing where there are no words."""
-    for line in textwrap.wrap(words, min(screen.width, 110) - 2):
+    for line in textwrap.wrap(text, min(screen.width, 110) - 2):
         screen.print(Text(f"  {line}", style="dim"))

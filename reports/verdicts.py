@@ -37,11 +37,16 @@ class Expected:
 
 def expectations(exploration: Exploration) -> Expected:
     """The expectations of the system for its present setting."""
-    found = expectation_for(exploration.system)
-    if found is None:
+    expectation = expectation_for(exploration.system)
+    if expectation is None:
         return Expected("", "", {}, {})
-    untested = {**found.shared_unvisited, **found.shared_vacuous, **found.unvisited, **found.vacuous}
-    return Expected(found.name, found.doc, found.violated, untested)
+    untested = {
+        **expectation.shared_unvisited,
+        **expectation.shared_vacuous,
+        **expectation.unvisited,
+        **expectation.vacuous,
+    }
+    return Expected(expectation.name, expectation.doc, expectation.violated, untested)
 
 
 def failures(exploration: Exploration) -> tuple[PropertyResult, ...]:

@@ -21,7 +21,7 @@ svg { max-width: 100%; height: auto; } pre { overflow-x: auto; } .fault { color:
 
 
 def verification_junit(
-    system: str, digest: str, asked: Iterable[str], result: HistoryResult, seconds: float, told: Sequence[str]
+    system: str, digest: str, asked: Iterable[str], result: HistoryResult, seconds: float, texts: Sequence[str]
 ) -> str:
     """Each property is a test case, and so are the events themselves.
 
@@ -34,20 +34,20 @@ def verification_junit(
         asked: the properties that are asked.
         result: what was found.
         seconds: the time that it took.
-        told: `violation_text` of each violation.
+        texts: `violation_text` of each violation.
     """
     broken = [f for f in result.faults if f.kind != UNDECIDED]
     events = JunitCase("events", skipped="; ".join(map(str, result.faults)))
     if broken:
         message = f"{counted(len(broken), 'fault')}: events contradict each other, or are not as they were written"
         events = JunitCase("events", message, "events", "\n".join(visible(str(fault)) for fault in result.faults))
-    found = list(zip(result.violations, told, strict=True))
+    violations = list(zip(result.violations, texts, strict=True))
     cases = [events]
     for name in asked:
-        of = [(violation.run, words) for violation, words in found if violation.of == name]
+        of = [(violation.run, text) for violation, text in violations if violation.of == name]
         runs = ", ".join(dict.fromkeys(run for run, _ in of))
         failed = f"it is violated in {runs}" if of else ""
-        cases.append(JunitCase(name, failed, "property", "\n\n".join(words for _, words in of)))
+        cases.append(JunitCase(name, failed, "property", "\n\n".join(text for _, text in of)))
     cases += [JunitCase(name, skipped=f"it is not asked of events: {why}") for name, why in result.not_asked.items()]
     facts = {"spec_digest": digest, **picked(result, "events cuts runs")}
     return junit_document("leasehold verify", system, facts, cases, seconds)
@@ -69,53 +69,53 @@ def violation_text(violation: Violation, most: int | None = None, indent: str = 
         indent: before the lines of the claim and of the sequence.
     """
     when = "" if violation.now is None else f" at tick {violation.now}"
-    found = [f"{violation.property} is violated in {violation.run}, cut {violation.cut}{when}"]
-    found += [f"  {words}" for words in (violation.doc, violation.source and f"({violation.source})") if words]
-    found += [f"{indent}{line}" for line in violation.claim.splitlines()]
+    lines = [f"{violation.property} is violated in {violation.run}, cut {violation.cut}{when}"]
+    lines += [f"  {text}" for text in (violation.doc, violation.source and f"({violation.source})") if text]
+    lines += [f"{indent}{line}" for line in violation.claim.splitlines()]
     if violation.blame is not None:
-        found.append(f"  {violation.blame}")
+        lines.append(f"  {violation.blame}")
     events = violation.events if most is None else violation.events[-most:]
-    found.append(f"  led to by {', '.join(f'{actor} {position}' for actor, position in events)}")
-    found += [f"{indent}{line}" for line in trace_text(violation.path, brief=True).splitlines()]
-    return "\n".join(map(visible, found))
+    lines.append(f"  led to by {', '.join(f'{actor} {position}' for actor, position in events)}")
+    lines += [f"{indent}{line}" for line in trace_text(violation.path, brief=True).splitlines()]
+    return "\n".join(map(visible, lines))
 
 
-def violations_html(system: str, result: HistoryResult, pictures: Sequence[str], told: Sequence[str]) -> str:
+def violations_html(system: str, result: HistoryResult, pictures: Sequence[str], texts: Sequence[str]) -> str:
     """A page of all violations, each with its claim, events and sequence diagram, and of what is wrong with events.
 
     Args:
         system: its name.
         result: what was found.
         pictures: of each violation, as SVG.
-        told: `violation_text` of each.
+        texts: `violation_text` of each.
     """
     counts = f"{counted(result.events, 'event')}, {counted(result.runs, 'run')}, {counted(result.cuts, 'cut')}"
-    found = f"{counted(len(result.violations), 'violation')}, {counted(len(result.faults), 'fault')} of the events"
+    findings = f"{counted(len(result.violations), 'violation')}, {counted(len(result.faults), 'fault')} of the events"
     parts = [
         "<!doctype html>",
         '<html lang="en"><meta charset="utf-8">',
         f"<title>{_shown(system)}: what events show</title>",
         f"<style>{_STYLE}</style>",
         f"<h1>{_shown(system)}: what events show</h1>",
-        f"<p>{counts}: {found}.</p>",
+        f"<p>{counts}: {findings}.</p>",
     ]
     parts += [f'<p class="fault">{_shown(str(fault))}</p>' for fault in result.faults]
-    for number, (violation, picture, words) in enumerate(zip(result.violations, pictures, told, strict=True), 1):
+    for number, (violation, picture, text) in enumerate(zip(result.violations, pictures, texts, strict=True), 1):
         title = violation_title(violation)
         events = ", ".join(f"{actor} {position}" for actor, position in violation.events)
-        said = " ".join(filter(None, (violation.doc, violation.source and f"({violation.source})")))
+        claim = " ".join(filter(None, (violation.doc, violation.source and f"({violation.source})")))
         parts += [
             f'<section id="violation-{number}"><h2>{number}. {_shown(title)}</h2>',
-            *([f"<p>{escape(said)}</p>"] if said else []),
+            *([f"<p>{escape(claim)}</p>"] if claim else []),
             *([f"<pre>{escape(violation.claim)}</pre>"] if violation.claim else []),
             f"<p>Cut {violation.cut}, led to by {_shown(events)}.</p>",
             *([] if violation.blame is None else [f"<p>{_shown(str(violation.blame))}</p>"]),
             picture,
-            f"<details><summary>As text</summary><pre>{escape(words)}</pre></details></section>",
+            f"<details><summary>As text</summary><pre>{escape(text)}</pre></details></section>",
         ]
     return "\n".join([*parts, "</html>", ""])
 
 
-def _shown(words: str) -> str:
+def _shown(text: str) -> str:
     """Words for the page, in which names may come from logs."""
-    return escape(visible(words))
+    return escape(visible(text))

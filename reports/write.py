@@ -86,9 +86,9 @@ def committed_files(exploration: Exploration, legal: Exploration | None = None, 
     return {path: content.encode() for path, content in files.items()}
 
 
-def safe_name(words: str) -> str:
+def safe_name(name: str) -> str:
     """A name as part of a file's name."""
-    return re.sub(r"[^A-Za-z0-9_.-]", "_", words).lstrip(".") or "_"
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", name).lstrip(".") or "_"
 
 
 def _whole(name: str, make: Callable[[Exploration, Exploration | None, bool], str]) -> Maker:
@@ -129,15 +129,17 @@ def _svg(exploration: Exploration, legal: Exploration | None, measured: bool) ->
 
 _SEQUENCE = _of_paths("svg", path_svg)
 FORMATS: Mapping[str, Maker] = {
-    "html": _whole("index.html", lambda found, legal, measured: page(found, legal, measured=measured)),
-    "markdown": _whole("report.md", lambda found, legal, measured: markdown(found, legal)),
-    "json": _whole("report.json", lambda found, legal, measured: dumps(json_report(found, legal, measured=measured))),
+    "html": _whole("index.html", lambda exploration, legal, measured: page(exploration, legal, measured=measured)),
+    "markdown": _whole("report.md", lambda exploration, legal, measured: markdown(exploration, legal)),
+    "json": _whole(
+        "report.json", lambda exploration, legal, measured: dumps(json_report(exploration, legal, measured=measured))
+    ),
     "dot": _dot,
     "mermaid": _mermaid,
     "text": _of_paths("txt", lambda path, title: trace_text(path)),
     "svg": _svg,
-    "junit": _whole("junit.xml", lambda found, legal, measured: junit(found)),
-    "sarif": _whole("report.sarif", lambda found, legal, measured: dumps(sarif(found))),
+    "junit": _whole("junit.xml", lambda exploration, legal, measured: junit(exploration)),
+    "sarif": _whole("report.sarif", lambda exploration, legal, measured: dumps(sarif(exploration))),
 }
 COMMITTED = (*(FORMATS[name] for name in ("html", "markdown", "json", "dot", "mermaid", "text")), _SEQUENCE)
 
@@ -167,8 +169,8 @@ def _crashes(name: str) -> dict[str, bytes]:
     system = load(name, faults.settings)
     report = crash(system, Budget.parse(faults.check))
     drawn = worst_svg(report)
-    words = crash_markdown(report, explanations(name, system), DRAWING if drawn is not None else "")
-    files = {CRASHES: words, **({DRAWING: drawn} if drawn is not None else {})}
+    text = crash_markdown(report, explanations(name, system), DRAWING if drawn is not None else "")
+    files = {CRASHES: text, **({DRAWING: drawn} if drawn is not None else {})}
     return {file: content.encode() for file, content in files.items()}
 
 
