@@ -79,16 +79,16 @@ def real(
     model, _ = load_for_faults(system, settings)
     if out is not None:
         make_folder(out)
-    found = _watched(
+    result = _watched(
         "exploring, so as to know the cases",
         "cases",
         lambda watch: campaign(model, pairs=pairs, jobs=jobs, watch=watch, only=only),
     )
     files = {}
     if out is not None:
-        files = {"recovery.html": recovery_html(found), "recovery.json": dumps(recovery_json(found, measured=False))}
-        files |= {safe_name(f"{name}.svg"): path_svg(path, name) for name, path in found.drawn.items()}
-    return _finish(found, recovery_json(found), _print_cases, as_json, out, files)
+        files = {"recovery.html": recovery_html(result), "recovery.json": dumps(recovery_json(result, measured=False))}
+        files |= {safe_name(f"{name}.svg"): path_svg(path, name) for name, path in result.drawn.items()}
+    return _finish(result, recovery_json(result), _print_cases, as_json, out, files)
 
 
 @verb()
@@ -123,9 +123,9 @@ def random(
         make_folder(out)
     if runs is None and hours is None:
         runs = 1  # the one of a seed
-    found = _watched("", "runs", lambda watch: random_runs(runs, hours=hours, seed=seed, jobs=jobs, watch=watch))
-    files = {f"seed_{f.seed}.svg": path_svg(f.path, f"seed {f.seed}: {f.lease}") for f in found.failures}
-    return _finish(found, random_json(model, found), lambda *shown: _print_random(model, *shown), as_json, out, files)
+    result = _watched("", "runs", lambda watch: random_runs(runs, hours=hours, seed=seed, jobs=jobs, watch=watch))
+    files = {f"seed_{f.seed}.svg": path_svg(f.path, f"seed {f.seed}: {f.lease}") for f in result.failures}
+    return _finish(result, random_json(model, result), lambda *shown: _print_random(model, *shown), as_json, out, files)
 
 
 @verb()
@@ -144,19 +144,19 @@ def processes(system: str, only: str | None, quick: bool, hours: float | None, j
     model = load(system)
     play = _brought(model, plugin_of(model).processes, "processes")
     limit = {} if hours is None else {"limit_seconds": hours * 3600}
-    found = _watched(
+    result = _watched(
         "looking which points and system calls there are",
         "cases",
         lambda watch: play(only=only, quick=quick, jobs=jobs, watch=watch, **limit),
     )
-    return _finish(found, processes_json(model, found), lambda *shown: _print_processes(model, *shown), as_json)
+    return _finish(result, processes_json(model, result), lambda *shown: _print_processes(model, *shown), as_json)
 
 
-def _brought(model: System, campaign: Callable[..., C] | None, what: str) -> Callable[..., C]:
+def _brought(model: System, campaign: Callable[..., C] | None, subject: str) -> Callable[..., C]:
     """A campaign that a plug-in of the recovery checker brings."""
     if campaign is None:
-        words = f"{what} need policies, handlers and units that exist, and no plug-in has any for {model.name}"
-        raise click.UsageError(f"{words}; take the system lease, or `leasehold crash real {model.name}`")
+        message = f"{subject} need policies, handlers and units that exist, and no plug-in has any for {model.name}"
+        raise click.UsageError(f"{message}; take the system lease, or `leasehold crash real {model.name}`")
     return campaign
 
 
@@ -177,7 +177,7 @@ def _watched(before: str, unit: str, start: Callable[[Watch], C]) -> C:
 
 
 def _finish(
-    found: C,
+    result: C,
     values: dict[str, Any],
     show: Callable[[Console, C], None],
     as_json: bool,
@@ -189,88 +189,88 @@ def _finish(
     if as_json:
         print_json(values)
     else:
-        show(console(), found)
+        show(console(), result)
         if out is not None:
-            words = ", ".join(map(str, written)) or "nothing, as nothing failed"
-            console().print(f"wrote {words}", markup=False, soft_wrap=True)
-    return Exit.VIOLATED if found.failures else Exit.INTERRUPTED if found.interrupted else Exit.HOLDS
+            names = ", ".join(map(str, written)) or "nothing, as nothing failed"
+            console().print(f"wrote {names}", markup=False, soft_wrap=True)
+    return Exit.VIOLATED if result.failures else Exit.INTERRUPTED if result.interrupted else Exit.HOLDS
 
 
-def _lines(screen: Console, found: Campaign, lines: Sequence[str], time_spent: str) -> None:
+def _lines(screen: Console, result: Campaign, lines: Sequence[str], time_spent: str) -> None:
     for line in lines:
         screen.print(line, soft_wrap=True)
-    screen.print(f"{found.seconds:,.1f} s{time_spent}", style="dim")
+    screen.print(f"{result.seconds:,.1f} s{time_spent}", style="dim")
 
 
-def _failures(screen: Console, found: Campaign, again: Callable[[str], str]) -> None:
+def _failures(screen: Console, result: Campaign, again: Callable[[str], str]) -> None:
     """A table of the first failures, and the command that plays one again, by its name."""
-    if not found.failures:
+    if not result.failures:
         return
     table = Table(box=None, pad_edge=False, show_edge=False)
     for name in ("case", "check", "what is wrong"):
         table.add_column(name, overflow="fold")
-    for outcome in found.failures[:MOST]:
+    for outcome in result.failures[:MOST]:
         for n, finding in enumerate(outcome.findings):
             table.add_row(*map(escape, (outcome.name if not n else "", finding.check, finding.words)))
     screen.print(table)
-    if len(found.failures) > MOST:
-        screen.print(f"and {len(found.failures) - MOST:,} more; --json has all")
-    screen.print(f"to see one again: {escape(again(found.failures[0].name))}", style="dim", soft_wrap=True)
+    if len(result.failures) > MOST:
+        screen.print(f"and {len(result.failures) - MOST:,} more; --json has all")
+    screen.print(f"to see one again: {escape(again(result.failures[0].name))}", style="dim", soft_wrap=True)
 
 
-def _interrupted(found: Campaign) -> str:
-    return " [yellow](interrupted)[/]" if found.interrupted else ""
+def _interrupted(result: Campaign) -> str:
+    return " [yellow](interrupted)[/]" if result.interrupted else ""
 
 
 def _plain(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _print_cases(screen: Console, found: CaseCampaign) -> None:
-    constants = "  ".join(f"{k}={_plain(v)}" for k, v in found.system.values().items())
+def _print_cases(screen: Console, result: CaseCampaign) -> None:
+    constants = "  ".join(f"{k}={_plain(v)}" for k, v in result.system.values().items())
     lines = (
-        f"[bold]{found.system.name}[/]  {escape(constants)}  spec {found.system.digest[:12]}",
-        f"{counted(found.played, 'case')}, from {found.scripts:,} (cell, crash point, mode), played by real actors: "
-        f"{found.passed:,} passed, {len(found.failures):,} failed{_interrupted(found)}",
-        f"{_ends(found)}; invariants asked at {found.asked:,} states",
-        *_broken(found),
-        *(f"{count:,} not played: {escape(why)}" for why, count in _not_played(found)),
+        f"[bold]{result.system.name}[/]  {escape(constants)}  spec {result.system.digest[:12]}",
+        f"{counted(result.played, 'case')}, from {result.scripts:,} (cell, crash point, mode), played by real actors: "
+        f"{result.passed:,} passed, {len(result.failures):,} failed{_interrupted(result)}",
+        f"{_ends(result)}; invariants asked at {result.asked:,} states",
+        *_broken(result),
+        *(f"{count:,} not played: {escape(why)}" for why, count in _not_played(result)),
     )
-    _lines(screen, found, lines, f", {found.exploring:,.1f} s of them to find the cases")
-    if found.played == 1:
-        for path in found.drawn.values():
+    _lines(screen, result, lines, f", {result.exploring:,.1f} s of them to find the cases")
+    if result.played == 1:
+        for path in result.drawn.values():
             terminal.path(screen, path, brief=False)
-    _failures(screen, found, partial(rerun, "real", found.system.name))
+    _failures(screen, result, partial(rerun, "real", result.system.name))
 
 
-def _not_played(found: CaseCampaign) -> list[tuple[str, int]]:
+def _not_played(result: CaseCampaign) -> list[tuple[str, int]]:
     """Returns why cases were not played, and how many each time."""
-    return sorted(Counter(outcome.skipped for outcome in found.skipped).items())
+    return sorted(Counter(outcome.skipped for outcome in result.skipped).items())
 
 
-def _ends(found: CaseCampaign) -> str:
-    if ends := plugin_of(found.system).runner.ends:
-        return ", ".join(f"{found.ends[end]:,} {words}" for end, (_, words) in ends.items())
-    counts = (f"{count:,} {escape(name)}" for name, count in sorted(found.ends.items()) if name != AS_IN_THE_MODEL)
+def _ends(result: CaseCampaign) -> str:
+    if ends := plugin_of(result.system).runner.ends:
+        return ", ".join(f"{result.ends[end]:,} {label}" for end, (_, label) in ends.items())
+    counts = (f"{count:,} {escape(name)}" for name, count in sorted(result.ends.items()) if name != AS_IN_THE_MODEL)
     return f"ends: {', '.join(counts) or 'none'}"
 
 
-def _broken(found: CaseCampaign) -> Iterator[str]:
+def _broken(result: CaseCampaign) -> Iterator[str]:
     """Yields how many cases, passed all the same, break what the model breaks under the same faults."""
-    if count := found.ends.get(AS_IN_THE_MODEL, 0):
+    if count := result.ends.get(AS_IN_THE_MODEL, 0):
         yield f"{counted(count, 'case')} under other faults or a crash: properties broken exactly as in the model"
 
 
-def _print_random(model: System, screen: Console, found: RandomCampaign) -> None:
-    acts = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in sorted(found.acts.items()))
+def _print_random(model: System, screen: Console, result: RandomCampaign) -> None:
+    acts = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in sorted(result.acts.items()))
     lines = (
-        f"[bold]{model.name}[/]  spec {model.digest[:12]}, seeds from {found.first} on",
-        f"{found.played:,} random runs, {len(found.failures):,} failed; in them {acts}",
-        f"{found.crashes:,} actors were stopped, {found.lost:,} messages lost; invariants asked at {found.asked:,} "
+        f"[bold]{model.name}[/]  spec {model.digest[:12]}, seeds from {result.first} on",
+        f"{result.played:,} random runs, {len(result.failures):,} failed; in them {acts}",
+        f"{result.crashes:,} actors were stopped, {result.lost:,} messages lost; invariants asked at {result.asked:,} "
         "states",
     )
-    _lines(screen, found, lines, f", {found.played / max(found.seconds, 1e-9):,.0f} runs/s")
-    for failed in found.failures:
+    _lines(screen, result, lines, f", {result.played / max(result.seconds, 1e-9):,.0f} runs/s")
+    for failed in result.failures:
         again = rerun("random", model.name, failed.name)
         screen.print(f"[red]{failed.name} fails[/]; to see it again: {again}")
         for finding in failed.smallest:
@@ -280,19 +280,19 @@ def _print_random(model: System, screen: Console, found: RandomCampaign) -> None
         terminal.path(screen, failed.path, brief=False)
 
 
-def _print_processes(model: System, screen: Console, found: ProcessCampaign) -> None:
-    late = [outcome for outcome in found.skipped if outcome.skipped == NO_TIME]
+def _print_processes(model: System, screen: Console, result: ProcessCampaign) -> None:
+    late = [outcome for outcome in result.skipped if outcome.skipped == NO_TIME]
     lines = (
         f"[bold]{model.name}[/]  spec {model.digest[:12]}, with real processes",
-        f"{counted(found.played, 'case')}: {found.passed:,} passed, {len(found.failures):,} failed, "
-        f"{len(found.skipped):,} skipped{_interrupted(found)}",
-        f"in {found.ends['same']:,} the lease came through, in {found.ends['ended']:,} it ended and its units served "
+        f"{counted(result.played, 'case')}: {result.passed:,} passed, {len(result.failures):,} failed, "
+        f"{len(result.skipped):,} skipped{_interrupted(result)}",
+        f"in {result.ends['same']:,} the lease came through, in {result.ends['ended']:,} it ended and its units served "
         "the next request",
     )
-    _lines(screen, found, lines, "")
-    for outcome in found.skipped:
+    _lines(screen, result, lines, "")
+    for outcome in result.skipped:
         if outcome not in late:
             screen.print(f"skipped {escape(outcome.name)}: {escape(outcome.skipped)}", soft_wrap=True)
     if late:
         screen.print(f"for {counted(len(late), 'case')} no time was left; --json names them, --hours gives more")
-    _failures(screen, found, partial(rerun, "processes", model.name))
+    _failures(screen, result, partial(rerun, "processes", model.name))

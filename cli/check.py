@@ -59,8 +59,8 @@ class _Run:
     @property
     def beyond(self) -> list[str]:
         """The properties that depend on what lies beyond the bounds, though all within them was explored."""
-        found = self.found.properties if self.found.complete else ()
-        return [p.name for p in found if (self.proof.strongest(p) if self.proof else p.verdict) == "bounded"]
+        results = self.found.properties if self.found.complete else ()
+        return [p.name for p in results if (self.proof.strongest(p) if self.proof else p.verdict) == "bounded"]
 
     @property
     def cut_short(self) -> bool:
@@ -151,13 +151,13 @@ def check(
     screen = console()
     for model, expectation in todo:
         proof = stored(model) or (_proof(model, limits()) if proving else None)
-        found = search.explore_with_progress(model, limits(), engine=engine)
-        runs.append(_Run(found, expectation, differences(found, expectation), proof))
+        exploration = search.explore_with_progress(model, limits(), engine=engine)
+        runs.append(_Run(exploration, expectation, differences(exploration, expectation), proof))
         if not as_json and not write:
             if len(runs) > 1:
                 screen.print()
             _print(screen, runs[-1], system, verbose, untested if len(runs) == 1 else None)
-        if found.interrupted:
+        if exploration.interrupted:
             break
     changes: list[str] = []
     if write:
@@ -255,33 +255,33 @@ def _print(
     screen: Console, run: _Run, system: str, verbose: bool, untested: tuple[Unread, Missed | None] | None = None
 ) -> None:
     """The verdict in a sentence, then figures, what no property would miss, then violations and differences."""
-    found, meant = run.found, run.meant.violated if run.meant else {}
+    exploration, meant = run.found, run.meant.violated if run.meant else {}
     sentence, style = _verdict(run)
     screen.print(Text(sentence, style=f"bold {style}"), soft_wrap=not screen.is_terminal)
     if run.meant is not None:
         doc = f": {run.meant.doc}" if run.meant.doc else ""
         screen.print(f"setting {run.meant.name}{doc}", markup=False, style="dim")
-    terminal.headline(screen, found)
+    terminal.headline(screen, exploration)
     plain = ("exhausted", "witnessed", "bounded")
-    shown = [p for p in found.properties if verbose or p.verdict not in plain]
-    terminal.properties(screen, shown, meant, found.why_incomplete, run.proof)
+    shown = [p for p in exploration.properties if verbose or p.verdict not in plain]
+    terminal.properties(screen, shown, meant, exploration.why_incomplete, run.proof)
     if run.proof is not None:
-        terminal.for_what(screen, found, run.proof)
-    if run.meant is not None and found.complete:
-        for what, names in (("never taken", found.unvisited_transitions), ("vacuous", found.vacuous)):
-            terminal.explained_ones(screen, len(run.meant.explained.intersection(names)), what)
+        terminal.for_what(screen, exploration, run.proof)
+    if run.meant is not None and exploration.complete:
+        for label, names in (("never taken", exploration.unvisited_transitions), ("vacuous", exploration.vacuous)):
+            terminal.explained_ones(screen, len(run.meant.explained.intersection(names)), label)
     if untested is not None:
         _print_unread(screen, *untested, verbose)
-    replay = partial(replay_command, found.system, system)
-    failed = [p for p in found.properties if p.name not in meant]
-    terminal.counterexamples(screen, failed, found.system.properties, replay)
-    for warning in found.system.warnings:
+    replay = partial(replay_command, exploration.system, system)
+    failed = [p for p in exploration.properties if p.name not in meant]
+    terminal.counterexamples(screen, failed, exploration.system.properties, replay)
+    for warning in exploration.system.warnings:
         screen.print(str(warning), markup=False, style="yellow", soft_wrap=True)
     if not run.cut_short:
         settings = "".join(
             f" --set {name}={show(c.type, c.value)}"
-            for name, c in found.system.constants.items()
-            if c.value != found.system.defaults[name]
+            for name, c in exploration.system.constants.items()
+            if c.value != exploration.system.defaults[name]
         )
         renew = "" if system in SHIPPED else f"leasehold check {system}{settings} --write"
         new = "" if run.meant or not renew else f"a run of expected.yaml, which `{renew}` makes"
@@ -300,39 +300,38 @@ _SAID = (
 
 def _verdict(run: _Run) -> tuple[str, str]:
     """The verdict for a setting, as a sentence, and its colour."""
-    found, name = run.found, run.found.system.name
+    exploration, name = run.found, run.found.system.name
     if run.unexpected:
         return f"{name} fails: {listed(run.unexpected)} {'is' if len(run.unexpected) == 1 else 'are'} violated.", "red"
-    if not found.complete:
-        return f"{name} is not decided: no property is violated so far, but {found.why_incomplete}.", "yellow"
+    if not exploration.complete:
+        return f"{name} is not decided: no property is violated so far, but {exploration.why_incomplete}.", "yellow"
     if run.differ:
-        broken = any(d.what in {p.name for p in found.properties} and not d.explain_under for d in run.differ)
-        words = f"{name} is not as expected" if broken or run.beyond else f"{name} holds, but is not as expected"
-        return f"{words}: {counted(len(run.differ), 'difference')}.", "red"
+        broken = any(d.what in {p.name for p in exploration.properties} and not d.explain_under for d in run.differ)
+        phrase = f"{name} is not as expected" if broken or run.beyond else f"{name} holds, but is not as expected"
+        return f"{phrase}: {counted(len(run.differ), 'difference')}.", "red"
     if run.beyond:
         are = "is" if len(run.beyond) == 1 else "are"
         return f"{name} is not decided: {listed(run.beyond)} {are} open beyond the bounds of the search.", "yellow"
-    verdicts = Counter(run.proof.strongest(p) if run.proof else p.verdict for p in found.properties)
-    said = [
-        f"{counted(verdicts[kind], noun)} {words[verdicts[kind] > 1]}" for kind, noun, *words in _SAID if verdicts[kind]
+    verdicts = Counter(run.proof.strongest(p) if run.proof else p.verdict for p in exploration.properties)
+    counts = [
+        f"{counted(verdicts[kind], noun)} {forms[verdicts[kind] > 1]}" for kind, noun, *forms in _SAID if verdicts[kind]
     ]
     compared = "as expected.yaml says" if run.meant else "expected.yaml has no numbers for this setting"
-    return f"{name} holds: {together(said) or 'it has no properties'} ({compared}).", "green"
+    return f"{name} holds: {together(counts) or 'it has no properties'} ({compared}).", "green"
 
 
 def _print_once_more(screen: Console, runs: Sequence[_Run], crashed: tuple[str, str]) -> None:
     """The verdicts that are not good: the last lines of a check that fails are not those of a part that is well."""
-    said = []
+    sentences = []
     for run in runs:
-        words, style = _verdict(run)
-        said.append(
-            (f"{words.removesuffix('.')} (setting {run.meant.name})." if run.meant and len(runs) > 1 else words, style)
-        )
-    bad = [(words, style) for words, style in (*said, crashed) if style != "green"]
+        sentence, style = _verdict(run)
+        setting = f" (setting {run.meant.name})." if run.meant and len(runs) > 1 else "."
+        sentences.append((sentence.removesuffix(".") + setting, style))
+    bad = [(sentence, style) for sentence, style in (*sentences, crashed) if style != "green"]
     if bad:
         screen.print()
-    for words, style in bad:
-        screen.print(Text(words, style=f"bold {style}"), soft_wrap=not screen.is_terminal)
+    for sentence, style in bad:
+        screen.print(Text(sentence, style=f"bold {style}"), soft_wrap=not screen.is_terminal)
 
 
 def _print_differences(
@@ -343,33 +342,33 @@ def _print_differences(
         terminal.differences(screen, differ, file, where, renew)
 
 
-def _print_unread(screen: Console, found: Unread, tried: Missed | None, verbose: bool) -> None:
+def _print_unread(screen: Console, unmissed: Unread, tried: Missed | None, verbose: bool) -> None:
     """The data and transitions that no property would miss."""
     mutants = {} if tried is None else tried.not_missed
-    idle = [name for name in found.transitions if name not in mutants]
+    idle = [name for name in unmissed.transitions if name not in mutants]
     counts = (
-        (len(found.data), "field of a record", "fields of records"),
-        (len(found.fields), "field of a message", "fields of messages"),
+        (len(unmissed.data), "field of a record", "fields of records"),
+        (len(unmissed.fields), "field of a message", "fields of messages"),
         (len(idle) + len(mutants), "transition", "transitions"),
     )
-    said = [f"{number} {one if number == 1 else several}" for number, one, several in counts if number]
-    if not said:
+    parts = [f"{number} {one if number == 1 else several}" for number, one, several in counts if number]
+    if not parts:
         return
     screen.print(
-        f"\nno property would miss {together(said)}{'' if verbose else ' (--verbose lists them)'}", style="dim"
+        f"\nno property would miss {together(parts)}{'' if verbose else ' (--verbose lists them)'}", style="dim"
     )
-    for datum in (*found.data, *found.fields) if verbose else ():
-        told = f", told in {', '.join(datum.told_in)}" if datum.told_in else ""
-        screen.print(Text(f"  {datum.name}: no property reads it, nor what it influences{told}"), soft_wrap=True)
+    for datum in (*unmissed.data, *unmissed.fields) if verbose else ():
+        where = f", told in {', '.join(datum.told_in)}" if datum.told_in else ""
+        screen.print(Text(f"  {datum.name}: no property reads it, nor what it influences{where}"), soft_wrap=True)
     for name in idle if verbose else ():
         screen.print(Text(f"  {name}: it changes nothing that a property reads"), soft_wrap=True)
     for name, some in mutants.items() if verbose else ():
         screen.print(Text(f"  {name}: no property finds {', '.join(some)}"), soft_wrap=True)
 
 
-def _unread_json(found: Unread, tried: Missed | None) -> dict[str, object]:
+def _unread_json(unmissed: Unread, tried: Missed | None) -> dict[str, object]:
     mutants = None if tried is None else {"tried": tried.tried, "not_found": plain(tried.not_missed)}
-    return {**picked(found, "data fields transitions"), "mutants": mutants}
+    return {**picked(unmissed, "data fields transitions"), "mutants": mutants}
 
 
 def _json(run: _Run, wrong: Sequence[str] = ()) -> dict[str, object]:

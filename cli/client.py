@@ -55,76 +55,76 @@ def warn(error: ClientError) -> None:
     click.echo(f"leasehold: {error}", err=True)
 
 
-def told(as_json: bool, found: object, words: str) -> None:
+def told(as_json: bool, value: object, text: str) -> None:
     """Prints a result as JSON, or in words."""
     if as_json:
-        print_json(found)
+        print_json(value)
     else:
-        click.echo(words)
+        click.echo(text)
 
 
 def answering(at: Path) -> list[tuple[Client, dict[str, Any]]]:
     """The actors at a place that answer, and what each says of itself; the others are named."""
-    found: list[tuple[Client, dict[str, Any]]] = []
+    actors: list[tuple[Client, dict[str, Any]]] = []
     silent: list[ClientError] = []
     for client in (Client(path, LIMIT_SECONDS) for path in sockets(at)):
         try:
-            found.append((client, client.get("about")))
+            actors.append((client, client.get("about")))
         except ClientError as error:
             silent.append(error)
-    if not found:
+    if not actors:
         raise silent[0]
     for why in silent:
         warn(why)
-    return found
+    return actors
 
 
-def answering_for(at: Path, what: str) -> list[tuple[Client, dict[str, Any]]]:
+def answering_for(at: Path, target: str) -> list[tuple[Client, dict[str, Any]]]:
     """Returns those of the answering actors that may have what a word names: a lease or run, or else a unit."""
-    found = answering(at)
-    if _kind(what) == "leases":
-        return found
-    having = [(client, about) for client, about in found if about["units"]]
+    actors = answering(at)
+    if _kind(target) == "leases":
+        return actors
+    having = [(client, about) for client, about in actors if about["units"]]
     if not having:
-        names = ", ".join(about["name"] for _, about in found)
-        raise NotFound(f"no actor at {at} has units ({names}), and a lease is named ACTOR:NUMBER, not {what[:80]!r}")
+        names = ", ".join(about["name"] for _, about in actors)
+        raise NotFound(f"no actor at {at} has units ({names}), and a lease is named ACTOR:NUMBER, not {target[:80]!r}")
     return having
 
 
 def taker(at: Path, lease: str = "") -> tuple[Client, dict[str, Any]]:
     """The actor that takes demands; of several, the one whose lease it is."""
-    found = answering(at)
-    takers = [(client, about) for client, about in found if about["takes_demands"]]
+    actors = answering(at)
+    takers = [(client, about) for client, about in actors if about["takes_demands"]]
     takers.sort(key=lambda one: one[1]["name"] != lease.rpartition(":")[0])
     if not takers:
-        names = ", ".join(about["name"] for _, about in found)
+        names = ", ".join(about["name"] for _, about in actors)
         raise ClientError(f"no actor at {at} takes demands ({names}); name the socket of a service manager with --at")
     return takers[0]
 
 
-def moment(words: str, about: dict[str, Any], option: str) -> int:
+def moment(text: str, about: dict[str, Any], option: str) -> int:
     """A time in ticks: `10m` from now, `2031-01-31T12:00Z`, or a number of the clock's ticks."""
     tick_seconds: float = about["tick_seconds"]
     try:
-        if found := _DURATION.fullmatch(words):
-            return int(about["now"]) + max(1, round(float(found[1]) * _UNITS[found[2]] / tick_seconds))
-        if _TICKS.fullmatch(words):
-            return int(words)
-        return round(datetime.fromisoformat(words).astimezone().timestamp() / tick_seconds)
+        if duration := _DURATION.fullmatch(text):
+            return int(about["now"]) + max(1, round(float(duration[1]) * _UNITS[duration[2]] / tick_seconds))
+        if _TICKS.fullmatch(text):
+            return int(text)
+        return round(datetime.fromisoformat(text).astimezone().timestamp() / tick_seconds)
     except OverflowError:
-        raise click.UsageError(f"{option} is {words[:60]!r}, a time that no clock has") from None
+        raise click.UsageError(f"{option} is {text[:60]!r}, a time that no clock has") from None
     except ValueError:
         raise click.UsageError(
             f"{option} takes a duration such as 10m, a time such as 2031-01-31T12:00Z, or a number of ticks, "
-            f"not {words[:60]!r}"
+            f"not {text[:60]!r}"
         ) from None
 
 
-def length(words: str, about: dict[str, Any], option: str) -> int:
+def length(text: str, about: dict[str, Any], option: str) -> int:
     """A number of ticks: `90s`, or the number itself."""
-    if _TICKS.fullmatch(words):
-        return moment(words, about, option)
-    return moment(words, about, option) - int(about["now"])
+    if _TICKS.fullmatch(text):
+        return moment(text, about, option)
+    return moment(text, about, option) - int(about["now"])
 
 
 @client_verb()
@@ -168,7 +168,7 @@ def demand(
               leasehold demand --units 1 --start 1h --until 3h --type gpu --configuration image=web
     """
     client, about = taker(at)
-    found = client.post(
+    answer = client.post(
         "demand",
         units=units,
         until=moment(until, about, "--until"),
@@ -181,7 +181,7 @@ def demand(
         local=fields_given(local) or None,
         after=list(after) or None,
     )
-    told(as_json, found, found["lease"])
+    told(as_json, answer, answer["lease"])
 
 
 @client_verb()
@@ -193,9 +193,9 @@ def leases(at: Path, as_json: bool, show_all: bool) -> None:
     Example:  leasehold leases
               leasehold leases --at /run/leasehold --all --json
     """
-    found = answering(at)
+    actors = answering(at)
     rows = []
-    for client, _ in found:
+    for client, _ in actors:
         try:
             rows += client.get("leases")
         except ClientError as error:
@@ -203,9 +203,9 @@ def leases(at: Path, as_json: bool, show_all: bool) -> None:
     lasting = {row["lease"] for row in rows if show_all or not row["over"]}
     rows = [row for row in rows if row["lease"] in lasting]
     if as_json:
-        print_json({"now": found[0][1]["now"], "tick_seconds": found[0][1]["tick_seconds"], "leases": rows})
+        print_json({"now": actors[0][1]["now"], "tick_seconds": actors[0][1]["tick_seconds"], "leases": rows})
     else:
-        console().print(lease_table(rows, [about for _, about in found]))
+        console().print(lease_table(rows, [about for _, about in actors]))
 
 
 def from_each(
@@ -215,17 +215,17 @@ def from_each(
 
     An actor that has nothing of the name that is asked for is no failure, unless all are so.
     """
-    found: list[tuple[Any, dict[str, Any]]] = []
+    answers: list[tuple[Any, dict[str, Any]]] = []
     absent: list[ClientError] = []
     failed: list[ClientError] = []
     for client, about in asked:
         try:
-            found.append((ask(client), about))
+            answers.append((ask(client), about))
         except NotFound as error:
             absent.append(error)
         except ClientError as error:
             failed.append(error)
-    return found, failed if found or failed else absent
+    return answers, failed if answers or failed else absent
 
 
 def everywhere(ask: Callable[[Client], Any], at: Path) -> list[tuple[Any, dict[str, Any]]]:
@@ -234,12 +234,12 @@ def everywhere(ask: Callable[[Client], Any], at: Path) -> list[tuple[Any, dict[s
     Raises:
         ClientError: there is none.
     """
-    found, why = from_each(answering(at), ask)
-    if not found:
+    answers, why = from_each(answering(at), ask)
+    if not answers:
         raise why[-1]
     for error in why:
         warn(error)
-    return found
+    return answers
 
 
 @client_verb()
@@ -250,8 +250,8 @@ def show(lease: str, at: Path, as_json: bool) -> None:
 
     Example:  leasehold show tenant:1
     """
-    found = everywhere(lambda client: client.get("leases", lease), at)
-    machines, abouts = [machine for machines, _ in found for machine in machines], [about for _, about in found]
+    answers = everywhere(lambda client: client.get("leases", lease), at)
+    machines, abouts = [machine for machines, _ in answers for machine in machines], [about for _, about in answers]
     if as_json:
         print_json({"lease": lease, "now": abouts[0]["now"], "machines": machines})
     else:
@@ -295,16 +295,16 @@ def numbers_of(client: Client, lease: str, units: list[str]) -> list[int]:
     Raises:
         ClientError: the lease has no such unit.
     """
-    (held, *_) = client.get("leases", lease)
-    known = {unit["name"]: unit["number"] for unit in units_of(held)}
+    (machine, *_) = client.get("leases", lease)
+    known = {unit["name"]: unit["number"] for unit in units_of(machine)}
     numbers = {str(number): number for number in known.values()}
-    found = []
+    chosen = []
     for word in map(str.strip, units):
         number = known.get(word, numbers.get(word))
         if number is None:
             raise ClientError(f"{lease} has no unit {word[:60]!r}{choices(word, list(known))}")
-        found.append(number)
-    return found
+        chosen.append(number)
+    return chosen
 
 
 @client_verb()
@@ -319,14 +319,14 @@ def close(lease: str, at: Path, as_json: bool) -> None:
     """
     client, _ = taker(at, lease)
     try:
-        found = client.post("leases", lease, "tell", event="close")
+        answer = client.post("leases", lease, "tell", event="close")
     except NotFound:
         if not any(row["lease"] == lease and not row["machine"] for row in client.get("leases")):
             raise
         client.post("leases", lease, "stop")
         told(as_json, {"lease": lease}, f"{lease}: withdrawn; it had not begun")
         return
-    told(as_json, {"lease": lease, **found}, f"{lease}: {found['transition'] or 'it is ending already'}")
+    told(as_json, {"lease": lease, **answer}, f"{lease}: {answer['transition'] or 'it is ending already'}")
 
 
 @client_verb()
@@ -348,8 +348,8 @@ def begin(machine: str, event: str, fields: tuple[str, ...], lease: str | None, 
     if not players:
         roles = sorted({role for _, about in answering(at) for role in about["roles"]})
         raise ClientError(f"no actor at {at} plays {role[:60]}{choices(role, roles)}")
-    found = players[0].post("begin", machine=machine, event=event, fields=fields_given(fields), lease=lease)
-    told(as_json, found, found["lease"])
+    answer = players[0].post("begin", machine=machine, event=event, fields=fields_given(fields), lease=lease)
+    told(as_json, answer, answer["lease"])
 
 
 @client_verb()
@@ -361,9 +361,9 @@ def units(at: Path, as_json: bool) -> None:
 
     Example:  leasehold units --at site.sock
     """
-    found = everywhere(lambda client: (client.get("units"), last_events(client)), at)
-    rows = [row for (rows, events), _ in found for row in _with_history(rows, events)]
-    abouts = [about for _, about in found]
+    answers = everywhere(lambda client: (client.get("units"), last_events(client)), at)
+    rows = [row for (rows, events), _ in answers for row in _with_history(rows, events)]
+    abouts = [about for _, about in answers]
     if as_json:
         print_json({"now": abouts[0]["now"], "tick_seconds": abouts[0]["tick_seconds"], "units": rows})
     else:
@@ -393,12 +393,12 @@ def _with_history(units: Iterable[dict[str, Any]], events: Iterable[AnyEvent]) -
 
 
 @client_verb()
-@click.argument("what", metavar="LEASE|UNIT")
+@click.argument("target", metavar="LEASE|UNIT")
 @click.argument("event")
 @click.argument("fields", nargs=-1, metavar="[FIELD=VALUE]...")
 @click.option("--machine", help="The machine of a lease; default: the actor's first machine that takes the event.")
 @at_options
-def tell(what: str, event: str, fields: tuple[str, ...], machine: str | None, at: Path, as_json: bool) -> None:
+def tell(target: str, event: str, fields: tuple[str, ...], machine: str | None, at: Path, as_json: bool) -> None:
     """Hand an EVENT of the specification to a machine of a lease, or of a run of any system, or to a unit.
 
     The machine treats it like any other event: an event that it refuses changes nothing. A unit takes
@@ -408,49 +408,49 @@ def tell(what: str, event: str, fields: tuple[str, ...], machine: str | None, at
     Example:  leasehold tell chief:1 able --at member.sock
               leasehold tell node-3 repaired --at site.sock
     """
-    kind = _kind(what)
+    kind = _kind(target)
     if machine is not None and kind == "units":
-        raise click.UsageError(f"--machine names a machine of a lease, and {what[:80]} is a unit")
+        raise click.UsageError(f"--machine names a machine of a lease, and {target[:80]} is a unit")
     why: ClientError | None = None
-    for client, _ in answering_for(at, what):
+    for client, _ in answering_for(at, target):
         try:
-            found = client.post(kind, what, "tell", event=event, fields=fields_given(fields), machine=machine)
+            answer = client.post(kind, target, "tell", event=event, fields=fields_given(fields), machine=machine)
         except Unreachable:
             raise  # it may have taken it: another must not take it too
         except ClientError as error:
             if why is None or isinstance(why, NotFound):
                 why = error  # the reason of the actor that has the machine, if one has
             continue
-        reason = f": {found['reason']}" if found["reason"] else ""
-        untaken = _UNTAKEN.get(found["kind"], found["kind"]) + reason
-        outcome = f"took it ({found['transition']})" if found["transition"] else untaken
-        whose = {"lease": what} if kind == "leases" else {}
-        told(as_json, {**whose, **found}, f"{what}: {found['machine']} {outcome}")
+        reason = f": {answer['reason']}" if answer["reason"] else ""
+        untaken = _UNTAKEN.get(answer["kind"], answer["kind"]) + reason
+        outcome = f"took it ({answer['transition']})" if answer["transition"] else untaken
+        whose = {"lease": target} if kind == "leases" else {}
+        told(as_json, {**whose, **answer}, f"{target}: {answer['machine']} {outcome}")
         return
     if why is not None:
         raise why
 
 
-def _kind(what: str) -> str:
+def _kind(target: str) -> str:
     """Returns the kind of what a word names: leases (or runs), which have a colon, or units."""
-    return "leases" if ":" in what else "units"
+    return "leases" if ":" in target else "units"
 
 
-def fields_given(words: tuple[str, ...]) -> dict[str, Any]:
+def fields_given(arguments: tuple[str, ...]) -> dict[str, Any]:
     """`units=2`, `name=word`: fields by name, a value as JSON, or else the word itself; `none` is no value."""
-    found: dict[str, Any] = {}
-    for word in words:
+    values: dict[str, Any] = {}
+    for word in arguments:
         name, equals, value = word.partition("=")
         if not equals or not name:
             raise click.UsageError(f"a field is written FIELD=VALUE, not {word[:60]!r}")
         try:
-            found[name] = None if value == "none" else json.loads(value, parse_constant=_no_constant)
+            values[name] = None if value == "none" else json.loads(value, parse_constant=_no_constant)
         except json.JSONDecodeError:
-            found[name] = value
+            values[name] = value
         except (ValueError, RecursionError) as error:
             why = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
             raise click.UsageError(f"{name[:60]}={value[:60]} cannot be sent: {why}") from None
-    return found
+    return values
 
 
 def _no_constant(name: str) -> None:
@@ -459,9 +459,9 @@ def _no_constant(name: str) -> None:
 
 
 @client_verb()
-@click.argument("what", metavar="LEASE|UNIT")
+@click.argument("target", metavar="LEASE|UNIT")
 @at_options
-def recover(what: str, at: Path, as_json: bool) -> None:
+def recover(target: str, at: Path, as_json: bool) -> None:
     """Give one lease or unit a recovery event: the work of its state begins anew.
 
     It repairs one machine and disturbs no other (the paper, section 4.2). A unit is named as in the
@@ -470,12 +470,14 @@ def recover(what: str, at: Path, as_json: bool) -> None:
     Example:  leasehold recover tenant:1
               leasehold recover node-3 --at site.sock
     """
-    found, why = from_each(answering_for(at, what), lambda client: client.post(_kind(what), what, "recover"))
-    done = [{"actor": about["name"], "machine": machine} for told, about in found for machine in told["recovered"]]
+    answers, why = from_each(answering_for(at, target), lambda client: client.post(_kind(target), target, "recover"))
+    done = [
+        {"actor": about["name"], "machine": machine} for answer, about in answers for machine in answer["recovered"]
+    ]
     if as_json and done:
         print_json({"recovered": done})
     for one in done if not as_json else ():
-        click.echo(f"{what}: {one['machine']} at {one['actor']} begins its work anew")
+        click.echo(f"{target}: {one['machine']} at {one['actor']} begins its work anew")
     for error in why[:-1]:
         warn(error)
     if why:

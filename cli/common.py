@@ -70,8 +70,8 @@ class Verb(click.Command):
     A wrong specification is printed, every finding of it. An error of `refusals` is one line, and has its exit code.
     """
 
-    def __init__(self, *words: Any, refusals: Mapping[type[Exception], Exit], **options: Any) -> None:
-        super().__init__(*words, **options)
+    def __init__(self, *args: Any, refusals: Mapping[type[Exception], Exit], **options: Any) -> None:
+        super().__init__(*args, **options)
         self.help = _as_written(self.help)
         self.refusals = refusals
 
@@ -108,9 +108,9 @@ class VerbGroup(click.Group):
     """
 
     def __init__(
-        self, *words: Any, sections: Mapping[str, Mapping[str, str]], default: str = "", **options: Any
+        self, *args: Any, sections: Mapping[str, Mapping[str, str]], default: str = "", **options: Any
     ) -> None:
-        super().__init__(*words, **options)
+        super().__init__(*args, **options)
         self.help = _as_written(self.help)
         self.sections, self.default = sections, default
         self.places = {name: place for verbs in sections.values() for name, place in verbs.items()}
@@ -122,8 +122,8 @@ class VerbGroup(click.Group):
         if cmd_name not in self.places:
             return None
         module, _, name = self.places[cmd_name].partition(":")
-        found: click.Command = getattr(importlib.import_module(f"leasehold.cli.{module}"), name)
-        return found
+        command: click.Command = getattr(importlib.import_module(f"leasehold.cli.{module}"), name)
+        return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         first, second = [*args, "", ""][:2]
@@ -139,14 +139,16 @@ class VerbGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError:
-            words = f"there is no verb {args[0][:60]!r}{did_you_mean(args[0], self.places)}"
-            raise click.UsageError(words, ctx) from None
+            message = f"there is no verb {args[0][:60]!r}{did_you_mean(args[0], self.places)}"
+            raise click.UsageError(message, ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for heading, verbs in self.sections.items():
-            found = [(name, self.get_command(ctx, name)) for name in verbs]
+            commands = [(name, self.get_command(ctx, name)) for name in verbs]
             with formatter.section(heading):
-                formatter.write_dl([(name, verb.get_short_help_str(WHOLE)) for name, verb in found if verb is not None])
+                formatter.write_dl(
+                    [(name, verb.get_short_help_str(WHOLE)) for name, verb in commands if verb is not None]
+                )
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -158,15 +160,15 @@ class VerbGroup(click.Group):
             near = self._verbs_for(error.option_name, ctx)
             if not near or error.ctx is None or error.ctx.parent is not ctx:
                 raise
-            words = f"No such option {error.option_name!r} here; see {listed(near)}"
-            raise click.UsageError(words, error.ctx) from None
+            message = f"No such option {error.option_name!r} here; see {listed(near)}"
+            raise click.UsageError(message, error.ctx) from None
 
     def _verbs_for(self, option: str, ctx: click.Context) -> list[str]:
         """The verbs that an option names, or else that have it."""
         if (named := option.removeprefix("--")) in self.places:
             return [f"`{ctx.command_path} {named}`"]
-        found = ((name, self.get_command(ctx, name)) for name in self.places)
-        have = [name for name, verb in found if verb is not None and any(option in one.opts for one in verb.params)]
+        commands = ((name, self.get_command(ctx, name)) for name in self.places)
+        have = [name for name, verb in commands if verb is not None and any(option in one.opts for one in verb.params)]
         return [f"`{ctx.command_path} {name}`" for name in have] if self.default else []
 
 
@@ -200,16 +202,16 @@ def say(line: str, err: bool = False, style: str = "") -> None:
 
 def settings_of(ctx: click.Context, param: click.Parameter, settings: Mapping[str, str]) -> dict[str, str]:
     """`NAME=VALUE` words as a mapping; a usage error where one is not of this form or comes twice."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for word in settings:
         name, equals, value = word.partition("=")
         name = name.strip()
         if not equals or not name:
             raise click.UsageError(f"--set takes NAME=VALUE, not {word[:60]!r}")
-        if name in found:
+        if name in values:
             raise click.UsageError(f"--set gives {name[:60]!r} twice")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
@@ -242,8 +244,8 @@ def print_diagnostics(screen: Console, diagnostics: Iterable[Diagnostic]) -> Non
     errors = warnings = 0
     for d in diagnostics:
         # A setting of the call stands in no file, so it has no line to name.
-        words = str(d).removeprefix(f"{NOWHERE}: ") if d.place == NOWHERE else str(d)
-        screen.print(Text(words, style="red" if d.severity == "error" else "yellow"), soft_wrap=True)
+        text = str(d).removeprefix(f"{NOWHERE}: ") if d.place == NOWHERE else str(d)
+        screen.print(Text(text, style="red" if d.severity == "error" else "yellow"), soft_wrap=True)
         errors += d.severity == "error"
         warnings += d.severity == "warning"
     counts = [counted(n, noun) for n, noun in ((errors, "error"), (warnings, "warning")) if n]
@@ -258,18 +260,18 @@ def warn_of_values(system: System) -> None:
 
 
 def diagnostics_json(diagnostics: Iterable[Diagnostic]) -> dict[str, object]:
-    found = list(diagnostics)
-    return {"errors": sum(d.severity == "error" for d in found), "diagnostics": [d.as_json() for d in found]}
+    findings = list(diagnostics)
+    return {"errors": sum(d.severity == "error" for d in findings), "diagnostics": [d.as_json() for d in findings]}
 
 
 def print_json(value: object) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=True))
 
 
-def no_such(words: str, name: str, known: Iterable[str], otherwise: str) -> NoReturn:
-    """A usage error about a name: `words`, and then the known name that is nearest to it; `otherwise` if none is."""
+def no_such(message: str, name: str, known: Iterable[str], otherwise: str) -> NoReturn:
+    """A usage error about a name: `message`, and then the known name that is nearest to it; `otherwise` if none is."""
     near = near_miss(name, list(known))
-    raise click.UsageError(f"{words}; {f'did you mean {near}?' if near else otherwise}")
+    raise click.UsageError(f"{message}; {f'did you mean {near}?' if near else otherwise}")
 
 
 @contextmanager

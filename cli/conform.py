@@ -69,12 +69,12 @@ def conform(
               leasehold conform test-logs/ --set max_units=4 --fail-under 80
     """
     keys = None if trust is None else TrustFile(trust).current()
-    groups_of_words = list(_groups(sources))
-    played = played_system(system, settings, [words for group in groups_of_words for words in group])
+    groups_of_sources = list(_groups(sources))
+    played = played_system(system, settings, [source for group in groups_of_sources for source in group])
     if page is not None:
         make_folder(page.parent, page)
     result = ConformanceResult()
-    groups = [_read(group, keys, unsigned, result) for group in groups_of_words]
+    groups = [_read(group, keys, unsigned, result) for group in groups_of_sources]
     parts = [[*_parts(played, settings, logs)] for logs in groups]
     if all(len(part) == 1 for part in parts):  # nothing was migrated
         known = _known(played, groups)
@@ -97,43 +97,45 @@ def conform(
     else:
         _print(result, coverage, keys is not None)
         if under:
-            words = f"{coverage.of_transitions().percent:.1f} % of the transitions were taken, under {fail_under:g} %"
-            say(words, style="red")
+            message = f"{coverage.of_transitions().percent:.1f} % of the transitions were taken, under {fail_under:g} %"
+            say(message, style="red")
     return Exit.HOLDS if result.conforms and not under else Exit.VIOLATED
 
 
 def _groups(sources: tuple[str, ...]) -> Iterator[list[str]]:
     """The sources that belong together: those that are named, and for each folder of files these."""
     named: list[str] = []
-    for words in sources:
-        path = Path(words)
+    for source in sources:
+        path = Path(source)
         files = sorted(path.rglob("*.jsonl")) if path.is_dir() else []
         for folder in dict.fromkeys(file.parent for file in files):
             yield [str(file) for file in files if file.parent == folder]
         if not files:
-            named.append(words)
+            named.append(source)
     if named:
         yield named
 
 
 def _read(sources: list[str], keys: Trust | None, unsigned: bool, result: ConformanceResult) -> dict[str, WholeLog]:
     """The logs of a group, by actor; those that are not whole are findings."""
-    found: dict[str, WholeLog] = {}
-    for words, of in each_source(sources):
-        source = open_source(words, of)
+    logs: dict[str, WholeLog] = {}
+    for name, of in each_source(sources):
+        source = open_source(name, of)
         try:
             log = read_log(source.lines(0), keys, unsigned or not source.signed)
         except ChainError as error:
-            result.findings.append(Nonconformity("log", words, error.position, "", "", error.reason))
+            result.findings.append(Nonconformity("log", name, error.position, "", "", error.reason))
             continue
         except EventError as error:
-            result.findings.append(Nonconformity("log", words, 0, "", "", str(error)))
+            result.findings.append(Nonconformity("log", name, 0, "", "", str(error)))
             continue
-        if log.actor in found:
-            words = f"the events of {log.actor} are given twice; logs of another run belong into a folder of their own"
-            raise click.UsageError(words)
-        found[log.actor] = log
-    return found
+        if log.actor in logs:
+            message = (
+                f"the events of {log.actor} are given twice; logs of another run belong into a folder of their own"
+            )
+            raise click.UsageError(message)
+        logs[log.actor] = log
+    return logs
 
 
 def _parts(
@@ -176,8 +178,8 @@ def _print(result: ConformanceResult, coverage: Coverage, signatures: bool) -> N
         say(f"and {counted(len(result.findings) - SHOWN, 'finding')} more; --json has all")
     for log in result.logs:
         say(_judged(log))
-    for words in _covered(coverage) if result.logs else ():
-        say(words)
+    for line in _covered(coverage) if result.logs else ():
+        say(line)
     verdict = "each step is one of the specification" if result.conforms else "the logs do not conform"
     say(f"{verdict}: {counted(len(result.findings), 'finding')}")
     if not signatures:
@@ -185,16 +187,16 @@ def _print(result: ConformanceResult, coverage: Coverage, signatures: bool) -> N
 
 
 def _judged(log: JudgedLog) -> str:
-    words = f"{log.actor}: events {log.first} to {log.last}, {counted(log.steps - log.not_judged, 'step')} judged"
+    text = f"{log.actor}: events {log.first} to {log.last}, {counted(log.steps - log.not_judged, 'step')} judged"
     if log.by_reference < log.steps - log.not_judged:
-        words += f" ({log.steps - log.not_judged - log.by_reference} by the compiled core alone)"
-    words += f", {counted(log.messages, 'message')} compared with what was sent"
+        text += f" ({log.steps - log.not_judged - log.by_reference} by the compiled core alone)"
+    text += f", {counted(log.messages, 'message')} compared with what was sent"
     if log.pruned:
         skipped = (
             "1 step that begins there is" if log.not_judged == 1 else f"{log.not_judged:,} steps that begin there are"
         )
-        words += f"; events up to {log.pruned} are not in it, and {skipped} not judged"
-    return words
+        text += f"; events up to {log.pruned} are not in it, and {skipped} not judged"
+    return text
 
 
 def _covered(coverage: Coverage) -> Iterator[str]:

@@ -130,8 +130,8 @@ def explored(
     budgets = list(budget.parts()) if faults is None else [budget]
     if len(budgets) > 1 and seconds is None and not asked.model.faults.budget:
         asked.seconds = TIME_SECONDS
-    words = f"{budgets[0]} to {budgets[-1]}" if len(budgets) > 1 else str(budgets[0])
-    return _report(asked, budgets, f"{words} ({source}){asked.limit}", all_cells, out)
+    text = f"{budgets[0]} to {budgets[-1]}" if len(budgets) > 1 else str(budgets[0])
+    return _report(asked, budgets, f"{text} ({source}){asked.limit}", all_cells, out)
 
 
 @verb()
@@ -169,8 +169,8 @@ def points(system: str, settings: Mapping[str, str], as_json: bool) -> None:
     model, _ = load_for_faults(system, settings)
     every = crash_points(model)
     if as_json:
-        found = [picked(p, "name role state done effects") for p in every]
-        print_json({"system": model.name, "spec_digest": model.digest, "crash_points": found})
+        rows = [picked(p, "name role state done effects") for p in every]
+        print_json({"system": model.name, "spec_digest": model.digest, "crash_points": rows})
         return
     screen = console()
     width = max((len(p.name) for p in every), default=0)
@@ -215,17 +215,17 @@ def case(
     asked = _Asked(system, settings, engine, memory, seconds, as_json)
     wanted = wanted_case(asked.model, cell, point, mode)
     budget, source = budget_of(asked.model, faults)
-    found, tried = asked.explore([budget], f"{budget} ({source}){asked.limit}", out)
-    one = wanted.of(found)
-    path = found.path(one)
+    report, tried = asked.explore([budget], f"{budget} ({source}){asked.limit}", out)
+    one = wanted.of(report)
+    path = report.path(one)
     if as_json:
-        print_json({**case_json(found, one), "path": path_json(path)})
+        print_json({**case_json(report, one), "path": path_json(path)})
     else:
-        crash_terminal.case(console(), found, one)
+        crash_terminal.case(console(), report, one)
     if out is not None:
         name = safe_name(f"{'.'.join(one[0])}.{point.removeprefix('crash:')}.{one[2]}.svg")
-        _write(asked, out, {name: path_svg(path, f"{found.system.name}: {case_name(one)}")})
-    return crash_code(found, cut=tried[-1].interrupted)
+        _write(asked, out, {name: path_svg(path, f"{report.system.name}: {case_name(one)}")})
+    return crash_code(report, cut=tried[-1].interrupted)
 
 
 class _Asked:
@@ -256,26 +256,26 @@ class _Asked:
         if not self.as_json:
             crash_terminal.asked(screen, faults, self.own)
         tried: list[Completed] = []
-        found: CrashReport | None = None
+        decided: CrashReport | None = None
         width = max((len(str(b)) for b in budgets), default=24)
         with interruptible(), search.engine_or_usage_error(), Status("exploring") as status:
             watch = partial(_watch, status)
             for report in deepen(self.model, self.seconds, watch, self.engine, self.memory, budgets):
                 tried.append(Completed.of(report))
-                if found is None or (report.complete and found.budget not in budgets[-1:]):
-                    found = report
+                if decided is None or (report.complete and decided.budget not in budgets[-1:]):
+                    decided = report
                 if len(budgets) != 1 and not self.as_json:
                     status.clear()
                     crash_terminal.completed(screen, tried[-1], width)
-        assert found is not None
-        return found, tried
+        assert decided is not None
+        return decided, tried
 
 
 def _report(asked: _Asked, budgets: Sequence[Budget], faults: str, all_cells: bool, out: Path | None) -> Exit:
     """Explores, and prints and writes the report."""
-    found, tried = asked.explore(budgets, faults, out)
+    report, tried = asked.explore(budgets, faults, out)
     interrupted, known, several = tried[-1].interrupted, asked.known, len(budgets) != 1
-    left_out = crash_terminal.left_out(found, tried, budgets)
+    left_out = crash_terminal.left_out(report, tried, budgets)
     order = [str(budget) for budget in budgets]
     screen = console()
     if not asked.as_json:
@@ -284,19 +284,19 @@ def _report(asked: _Asked, budgets: Sequence[Budget], faults: str, all_cells: bo
     tried = sorted((*tried, *left_out), key=lambda one: order.index(one.faults)) if order else tried
     if asked.as_json:
         extra = {"budgets": plain(tried)} if several else {}
-        print_json({**crash_json(found, known=known), **extra})
+        print_json({**crash_json(report, known=known), **extra})
     else:
         if several:
-            crash_terminal.largest(screen, found, tried, budgets)
-        crash_terminal.report(screen, found, unmet(found, known), asked.system, all_cells)
+            crash_terminal.largest(screen, report, tried, budgets)
+        crash_terminal.report(screen, report, unmet(report, known), asked.system, all_cells)
     if out is not None:
         files = {
-            "crash.md": crash_markdown(found, known, "worst.svg"),
-            "crash.json": dumps(crash_json(found, measured=False, known=known)),
-            "worst.svg": worst_svg(found),
+            "crash.md": crash_markdown(report, known, "worst.svg"),
+            "crash.json": dumps(crash_json(report, measured=False, known=known)),
+            "worst.svg": worst_svg(report),
         }
         _write(asked, out, files)
-    return crash_code(found, cut=interrupted)
+    return crash_code(report, cut=interrupted)
 
 
 def _write(asked: _Asked, out: Path, files: Mapping[str, str | None]) -> None:
@@ -317,18 +317,18 @@ def load_for_faults(system: str, chosen: Mapping[str, str]) -> tuple[System, dic
     return (load(system, {**own, **chosen}) if own else model), own
 
 
-def budget_of(model: System, words: str | None) -> tuple[Budget, str]:
+def budget_of(model: System, text: str | None) -> tuple[Budget, str]:
     """The budget that was asked for, else the system's, else the default; and where it comes from."""
     own, place = model.faults.budget, model.faults.place
-    if words is not None:
-        return search.parse_budget(model, words, "--faults"), "--faults"
+    if text is not None:
+        return search.parse_budget(model, text, "--faults"), "--faults"
     if not own:
         return DEFAULT, "the default"
     return search.parse_budget(model, own, f"{place}: faults.budget"), "system.yaml"
 
 
-def crash_code(found: CrashReport, cut: bool = False) -> Exit:
+def crash_code(report: CrashReport, cut: bool = False) -> Exit:
     """1 when something breaks, 130 when the search was interrupted before anything did."""
-    if not found.holds:
+    if not report.holds:
         return Exit.VIOLATED
-    return Exit.INTERRUPTED if cut or found.legal.interrupted or found.faulty.interrupted else Exit.HOLDS
+    return Exit.INTERRUPTED if cut or report.legal.interrupted or report.faulty.interrupted else Exit.HOLDS

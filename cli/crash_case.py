@@ -27,19 +27,19 @@ class Wanted:
     point: str
     mode: str | None
 
-    def of(self, found: CrashReport) -> Case:
+    def of(self, report: CrashReport) -> Case:
         """The case; a usage error where it was not explored."""
-        if not found.cases:
-            why = f"nobody crashes under {found.budget}" if found.complete else crash_words.why_incomplete(found)
+        if not report.cases:
+            why = f"nobody crashes under {report.budget}" if report.complete else crash_words.why_incomplete(report)
             raise click.UsageError(f"no case was tried: {why}")
         name = crash_words.cell_name(self.cell)
-        if all(cell != self.cell for cell, _, _ in found.cases):
-            cells = dict.fromkeys(crash_words.cell_name(cell) for cell, _, _ in found.cases)
+        if all(cell != self.cell for cell, _, _ in report.cases):
+            cells = dict.fromkeys(crash_words.cell_name(cell) for cell, _, _ in report.cases)
             _none(f"no case has the cell {name}", name, cells)
-        points = {point: None for cell, point, _ in found.cases if cell == self.cell}
+        points = {point: None for cell, point, _ in report.cases if cell == self.cell}
         if self.point not in points:
             _none(f"nothing stops at {self.point} in {name}", self.point, points)
-        modes = [m for m in found.modes if (self.cell, self.point, m) in found.cases]
+        modes = [m for m in report.modes if (self.cell, self.point, m) in report.cases]
         if self.mode is not None and self.mode not in modes:
             raise click.UsageError(f"--mode: no restart of this case is {self.mode}; it has {', '.join(modes)}")
         return self.cell, self.point, self.mode or modes[0]
@@ -70,6 +70,6 @@ def wanted_case(model: System, cell: str, point: str, mode: str | None) -> Wante
     return Wanted(tuple(states), point, mode)
 
 
-def _none(words: str, name: str, known: Iterable[str]) -> NoReturn:
+def _none(message: str, name: str, known: Iterable[str]) -> NoReturn:
     names = list(known)
-    no_such(words, name, names, f"there is {listed(names)}")
+    no_such(message, name, names, f"there is {listed(names)}")

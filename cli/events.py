@@ -44,13 +44,13 @@ def events(
               leasehold events site.jsonl --trust trust.yaml
               leasehold events site.sock --after 1200 --follow
     """
-    found = open_source(source, actor)
+    event_source = open_source(source, actor)
     keys = None if trust is None else TrustFile(trust).current()
-    reading = _Reading(found, keys, after, as_json)
+    reading = _Reading(event_source, keys, after, as_json)
     with named_in_errors(source):
         with suppress(KeyboardInterrupt):
             reading.read_on()
-            while follow and found.live:
+            while follow and event_source.live:
                 time.sleep(PAUSE_SECONDS)
                 reading.read_on()
         reading.end(unsigned)

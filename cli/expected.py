@@ -58,11 +58,11 @@ def renewed(text: str, runs: Sequence[tuple[Exploration, Expectation | None]]) -
     fresh: list[str] = []
     indent = next((place.column - 1 for _, place, _ in listed.pairs()), 2)
     names = {name for name, _, _ in listed.pairs()}
-    for found, expectation in runs:
+    for exploration, expectation in runs:
         if expectation is not None:
-            _renew_run(edits, as_mapping(listed.get(expectation.name)), found, expectation)
+            _renew_run(edits, as_mapping(listed.get(expectation.name)), exploration, expectation)
         else:
-            fresh += _new_run(found, indent, names)
+            fresh += _new_run(exploration, indent, names)
     if fresh and listed.entries:
         last = max(place.line for _, place, _ in listed.pairs())
         edits.added[_last_line(listed.entries[-1][1].value, last)] = fresh
@@ -80,16 +80,16 @@ def difference(old: str, new: str, name: str) -> list[str]:
     return [line.rstrip("\n") for line in difflib.unified_diff(old.splitlines(), new.splitlines(), name, name, n=1)]
 
 
-def _renew_run(edits: _Edits, run: YamlNode, found: Exploration, expectation: Expectation) -> None:
-    numbers = counts(found)
+def _renew_run(edits: _Edits, run: YamlNode, exploration: Exploration, expectation: Expectation) -> None:
+    numbers = counts(exploration)
     for name, wanted in expectation.numbers.items():
         value = run.get(name)
         if value is not None and numbers[name] != wanted:
             edits.replaced.append((value.place.line, value.place.column, value.text, str(numbers[name])))
     now: Mapping[str, Iterable[str]] = {
-        "violated": [p.name for p in found.properties if p.verdict == "violated"],
-        "unvisited": found.unvisited_transitions,
-        "vacuous": found.vacuous,
+        "violated": [p.name for p in exploration.properties if p.verdict == "violated"],
+        "unvisited": exploration.unvisited_transitions,
+        "vacuous": exploration.vacuous,
     }
     for section, names in now.items():
         reasons = as_mapping(run.get(section))
@@ -115,8 +115,8 @@ def _last_line(node: YamlNode, first: int) -> int:
     return max([first, node.place.line if node.text else first, *inner, *(line for _, line, _ in node.spans)])
 
 
-def _new_run(found: Exploration, indent: int, names: set[str]) -> list[str]:
-    system = found.system
+def _new_run(exploration: Exploration, indent: int, names: set[str]) -> list[str]:
+    system = exploration.system
     constants = {name: show(c.type, c.value) for name, c in system.constants.items()}
     usual = {name: show(system.constants[name].type, value) for name, value in system.defaults.items()}
     settings = {name: value for name, value in constants.items() if value != usual[name]}
@@ -130,5 +130,5 @@ def _new_run(found: Exploration, indent: int, names: set[str]) -> list[str]:
     return [
         f"{lead}{name}:",
         *([set_] if settings else []),
-        *(f"{lead}{lead}{number}: {value}" for number, value in counts(found).items() if number != "initial"),
+        *(f"{lead}{lead}{number}: {value}" for number, value in counts(exploration).items() if number != "initial"),
     ]

@@ -72,17 +72,17 @@ def explain(
         for name in ("trust", "unsigned", "draw"):
             if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
                 raise click.UsageError(f"--{name} is about whole events; name their SOURCES, or `.` for running actors")
-        told = _of_actors(lease, Path(at or "."), system, settings, whole)
-        told_by, at, notes = "actors", None, _missing(told.abouts)
+        account = _of_actors(lease, Path(at or "."), system, settings, whole)
+        told_by, at, notes = "actors", None, _missing(account.abouts)
     else:
         if ctx.get_parameter_source("at") is ParameterSource.ENVIRONMENT:
             at = None  # it says where actors are
-        told = _of_events(lease, sources, at, system, settings, trust, unsigned, draw)
-        told_by, notes = "events", _notes(told, trust is not None)
-    story = [f"  {line}" for line in story_lines(list(told.story), whole or as_json)]
+        account = _of_events(lease, sources, at, system, settings, trust, unsigned, draw)
+        told_by, notes = "events", _notes(account, trust is not None)
+    story = [f"  {line}" for line in story_lines(list(account.story), whole or as_json)]
     lines = ["What happened:", *story, ""] if story else []
-    lines += [] if at is None else [_moment(told)]
-    lines += [line for machine in told.machines for line in explained(machine, told.abouts)]
+    lines += [] if at is None else [_moment(account)]
+    lines += [line for machine in account.machines for line in explained(machine, account.abouts)]
     lines += notes
     if not as_json:
         for line in lines:
@@ -93,10 +93,10 @@ def explain(
             "lease": lease,
             "told_by": told_by,
             "at": at,
-            "actors": told.abouts,
-            "machines": told.machines,
+            "actors": account.abouts,
+            "machines": account.machines,
             "notes": notes,
-            "story": [entry.as_json() for entry in told.story],
+            "story": [entry.as_json() for entry in account.story],
             "lines": lines,
         }
     )
@@ -104,10 +104,10 @@ def explain(
 
 def _of_actors(lease: str, place: Path, system: str | None, settings: Mapping[str, str], whole: bool) -> ExplainedLease:
     """Returns what the events of running actors say, with what they add of now."""
-    found = everywhere(lambda client: _present(client, lease, whole), place)
-    known, story, _ = history_of({about["name"]: events for (*_, events), about in found}, lease)
+    answers = everywhere(lambda client: _present(client, lease, whole), place)
+    known, story, _ = history_of({about["name"]: events for (*_, events), about in answers}, lease)
     explainers, machines = dict[str, Explainer](), list[dict[str, Any]]()
-    for (socket, present, _), about in found:
+    for (socket, present, _), about in answers:
         for line in present["events"]:
             known.take(read(line.encode()))
         actor, agreement = known.actors[about["name"]], about["agreement"]
@@ -140,7 +140,7 @@ def _of_events(
     stretch = stretch_at(at, system, settings, sources, trust, unsigned)
     model, chains = stretch.played.model, stretch.chains
     try:
-        told = Explainer(model).explain(chains, lease, at)
+        account = Explainer(model).explain(chains, lease, at)
     except UnknownLease as unknown:
         if at is not None and not unknown.known:
             raise click.UsageError(str(unknown)) from None
@@ -149,26 +149,26 @@ def _of_events(
         no_such(str(unknown), lease, unknown.known, otherwise)
     if draw is not None:
         with writing(draw):
-            draw.write_text(path_svg(path_of(model, told.events, told.lease), lease), encoding="utf-8")
-    return told
+            draw.write_text(path_svg(path_of(model, account.events, account.lease), lease), encoding="utf-8")
+    return account
 
 
-def _moment(told: ExplainedLease) -> str:
-    last = max(about["time"] for about in told.abouts)
+def _moment(account: ExplainedLease) -> str:
+    last = max(about["time"] for about in account.abouts)
     when = datetime.fromtimestamp(last, UTC).strftime("%Y-%m-%d %H:%M:%S")
-    cut = ", ".join(f"{about['name']}:{about['position']}" for about in told.abouts)
-    return f"At tick {told.now}; the last event before was at {when} UTC (the cut is {cut}):"
+    cut = ", ".join(f"{about['name']}:{about['position']}" for about in account.abouts)
+    return f"At tick {account.now}; the last event before was at {when} UTC (the cut is {cut}):"
 
 
-def _notes(told: ExplainedLease, signatures: bool) -> list[str]:
+def _notes(account: ExplainedLease, signatures: bool) -> list[str]:
     """Returns notes on where the account comes from, and on what is not known."""
-    last = max((about["tick"] for about in told.abouts), default=told.now)
-    notes = [f"The events end at tick {last}; what has happened since is not known."] if told.now > last else []
-    notes += _missing(told.abouts)
-    known = {about["name"] for about in told.abouts}
-    peers = {peer for machine in told.machines for peer in machine["peers"].values() if peer}
+    last = max((about["tick"] for about in account.abouts), default=account.now)
+    notes = [f"The events end at tick {last}; what has happened since is not known."] if account.now > last else []
+    notes += _missing(account.abouts)
+    known = {about["name"] for about in account.abouts}
+    peers = {peer for machine in account.machines for peer in machine["peers"].values() if peer}
     notes += [f"The events of {peer} are not here, so what it has done is not known." for peer in sorted(peers - known)]
-    notes += [f"{fault}." for fault in told.faults]
+    notes += [f"{fault}." for fault in account.faults]
     if not signatures:
         notes.append("No signature was checked; --trust names the keys.")
     return notes

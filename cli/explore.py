@@ -111,15 +111,15 @@ def explore(
     budget = None if faults is None else search.parse_budget(model, faults, "--faults")
     limits = Limits(max_states, depth, seconds, memory, keeping=Checkpointing(checkpoint, resume), disk=disk)
     asked, began = only_these(model, only) if only else model, time.perf_counter()
-    found = search.explore_with_progress(asked, limits, budget, engine, symmetry, fairness)
+    exploration = search.explore_with_progress(asked, limits, budget, engine, symmetry, fairness)
     after, not_asked = None, ""
-    if found.graph is not None and budget is not None and budget.passes:
-        after, not_asked = _convergence(model, found, engine, limits, began)
+    if exploration.graph is not None and budget is not None and budget.passes:
+        after, not_asked = _convergence(model, exploration, engine, limits, began)
     if only:
         wanted = {*only, *_ALWAYS_JUDGED}
-        found = replace(found, properties=tuple(p for p in found.properties if p.name in wanted))
+        exploration = replace(exploration, properties=tuple(p for p in exploration.properties if p.name in wanted))
     if as_json:
-        report = json_report(found)
+        report = json_report(exploration)
         if fairness is not Fairness.SPEC:
             report["fairness"] = fairness.value
         if budget is not None:
@@ -131,30 +131,30 @@ def explore(
         options = [] if budget is None else ["--faults", str(budget)]
         options += [] if fairness is Fairness.SPEC else ["--fairness", fairness.value]
         replay = partial(replay_command, model, system, options=options)
-        _print(found, show, brief, replay, with_left_over=not only and budget is None)
+        _print(exploration, show, brief, replay, with_left_over=not only and budget is None)
         if after is not None:
             under = "" if fairness is Fairness.SPEC else f", --fairness {fairness}"
             terminal.convergence(console(), after, f"{budget}{under}")
         if not_asked:
             console().print(f"\nnot checked whether it stabilises: {not_asked}", markup=False, soft_wrap=True)
-    code = Exit.VIOLATED if after is not None and after.converges is False else search.exit_code(found)
+    code = Exit.VIOLATED if after is not None and after.converges is False else search.exit_code(exploration)
     return Exit.INTERRUPTED if not_asked.startswith("interrupted") and code == Exit.HOLDS else code
 
 
 def _convergence(
-    model: System, found: Exploration, engine: Engine, limits: Limits, began: float
+    model: System, exploration: Exploration, engine: Engine, limits: Limits, began: float
 ) -> tuple[Convergence | None, str]:
     """Decides whether the system stabilises; or says why that is not checked."""
     from leasehold.checker.crash.convergence import convergence  # it takes a while to load, and is seldom asked for
 
-    if not found.complete:
-        return None, found.why_incomplete
+    if not exploration.complete:
+        return None, exploration.why_incomplete
     seconds = limits.seconds
     left = None if seconds is None else max(0.0, began + seconds - time.perf_counter())
     try:
         legal = search.explore_with_progress(model, Limits(seconds=left, memory=limits.memory), engine=engine)
         with alarm_at(None if left is None else time.perf_counter() + max(left, LEAST_GRACE)):
-            return (convergence(legal, found), "") if legal.complete else (None, legal.why_incomplete)
+            return (convergence(legal, exploration), "") if legal.complete else (None, legal.why_incomplete)
     except KeyboardInterrupt:
         return None, "interrupted"
     except OutOfTime:
@@ -164,18 +164,18 @@ def _convergence(
 def _check_property(model: System, option: str, name: str) -> None:
     names = [*model.properties, *([DEADLOCK] if model.ends is not None else []), *([REFINES] if model.refines else [])]
     if name not in (*names, *_ALWAYS_JUDGED):
-        words = f"{option}: {model.name} has no property {name[:60]!r}"
-        no_such(words, name, names, f"it has {', '.join(names) or 'none'}")
+        message = f"{option}: {model.name} has no property {name[:60]!r}"
+        no_such(message, name, names, f"it has {', '.join(names) or 'none'}")
 
 
 def _print(
-    found: Exploration, show: tuple[str, ...], brief: bool, replay: Callable[[str], str], with_left_over: bool
+    exploration: Exploration, show: tuple[str, ...], brief: bool, replay: Callable[[str], str], with_left_over: bool
 ) -> None:
     screen = console()
-    terminal.headline(screen, found)
-    terminal.properties(screen, found.properties, stopped=found.why_incomplete)
+    terminal.headline(screen, exploration)
+    terminal.properties(screen, exploration.properties, stopped=exploration.why_incomplete)
     if with_left_over:
-        expectation = expectation_for(found.system)
-        terminal.left_over(screen, found, expectation.explained if expectation else ())
-    terminal.counterexamples(screen, found.properties, found.system.properties, replay, brief, show)
-    terminal.witnesses(screen, found.properties, show, brief)
+        expectation = expectation_for(exploration.system)
+        terminal.left_over(screen, exploration, expectation.explained if expectation else ())
+    terminal.counterexamples(screen, exploration.properties, exploration.system.properties, replay, brief, show)
+    terminal.witnesses(screen, exploration.properties, show, brief)

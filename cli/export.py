@@ -90,41 +90,41 @@ def export(system: str, settings: Mapping[str, str], as_json: bool, to: str, out
     """
     model = load(system, settings)
     try:
-        made = export_system(model, to, ExportOptions(out, slots))
+        exported = export_system(model, to, ExportOptions(out, slots))
     except ExportError as error:
         raise click.UsageError(f"{model.name} cannot be exported to {to}: {error}") from error
-    files = _write(out, made)
-    for left in made.left_out:
+    files = _write(out, exported)
+    for left in exported.left_out:
         click.echo(f"not exported: {left.name}: {left.why}", err=True)
     if as_json:
-        print_json(_json(model, to, made, files))
+        print_json(_json(model, to, exported, files))
     elif out is None:
-        click.echo(made.text, nl=False)
-        click.echo(made.settings, nl=False)
+        click.echo(exported.text, nl=False)
+        click.echo(exported.settings, nl=False)
     else:
         click.echo(f"wrote {', '.join(map(str, files))}: specification {model.digest[:12]}")
 
 
-def _write(out: Path | None, made: Exported) -> list[Path]:
+def _write(out: Path | None, exported: Exported) -> list[Path]:
     if out is None:
         return []
-    files = {out: made.text}
-    if made.settings:
-        files[out.with_suffix(".cfg")] = made.settings
+    files = {out: exported.text}
+    if exported.settings:
+        files[out.with_suffix(".cfg")] = exported.settings
     for file, text in files.items():
         with writing(file):
             file.write_text(text, encoding="ascii")
     return list(files)
 
 
-def _json(model: System, to: str, made: Exported, files: list[Path]) -> dict[str, object]:
-    shown = {} if files else {"model": made.text, "settings": made.settings or None}
+def _json(model: System, to: str, exported: Exported, files: list[Path]) -> dict[str, object]:
+    shown = {} if files else {"model": exported.text, "settings": exported.settings or None}
     return {
         "system": model.name,
         "spec_digest": model.digest,
         "constants": model.values(),
         "to": to,
         "files": [str(file) for file in files],
-        "not_exported": {left.name: left.why for left in made.left_out},
+        "not_exported": {left.name: left.why for left in exported.left_out},
         **shown,
     }

@@ -66,12 +66,12 @@ def init(name: str, parent: Path, template: str) -> None:
 
 
 def _files(folder: Traversable) -> list[tuple[str, Traversable]]:
-    found = []
+    files = []
     for name in _ORDER:
         part = folder / name
         if part.is_dir():
             roles = sorted((f for f in part.iterdir() if f.name.endswith(".yaml")), key=lambda f: f.name)
-            found += [(f"{name}/{f.name}", f) for f in roles]
+            files += [(f"{name}/{f.name}", f) for f in roles]
         elif part.is_file():
-            found.append((name, part))
-    return found
+            files.append((name, part))
+    return files

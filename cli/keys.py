@@ -19,20 +19,20 @@ _LARGEST_FILE = 65536
 REFUSALS = dict.fromkeys((KeyFault, TrustFault), Exit.BAD_SPEC)
 
 
-def public_key(words: str) -> PublicKey:
+def public_key(text: str) -> PublicKey:
     """The public key that is meant: itself, `@FILE`, or the path of a file that holds it or the private one.
 
     Raises:
         KeyFault: there is none, or more than one.
     """
-    if words.startswith("@"):
-        return _public_key_in(Path(words[1:]))
-    if not words.startswith("ed25519:") and os.path.lexists(words):
-        return _public_key_in(Path(words))
+    if text.startswith("@"):
+        return _public_key_in(Path(text[1:]))
+    if not text.startswith("ed25519:") and os.path.lexists(text):
+        return _public_key_in(Path(text))
     try:
-        return PublicKey.parse(words)
+        return PublicKey.parse(text)
     except KeyFault as fault:
-        raise KeyFault(str(fault) if words.startswith("ed25519:") else f"{fault}; nor is there such a file") from None
+        raise KeyFault(str(fault) if text.startswith("ed25519:") else f"{fault}; nor is there such a file") from None
 
 
 def _public_key_in(path: Path) -> PublicKey:
@@ -47,13 +47,13 @@ def _public_key_in(path: Path) -> PublicKey:
         raise KeyFault(f"the key file {path} cannot be read: {error.strerror or error}") from error
     if b"PRIVATE KEY" in content:
         return PrivateKey.load(path).public
-    found = sorted(set(_WRITTEN.findall(content.decode(errors="replace"))))
-    if len(content) > _LARGEST_FILE or not found:
+    keys = sorted(set(_WRITTEN.findall(content.decode(errors="replace"))))
+    if len(content) > _LARGEST_FILE or not keys:
         raise KeyFault(f"{path} holds no key; a public one is written ed25519: and 43 letters, digits, - or _")
-    if len(found) > 1:
-        raise KeyFault(f"{path} holds {len(found)} public keys; give the one that is meant, {found[0][:60]} or another")
+    if len(keys) > 1:
+        raise KeyFault(f"{path} holds {len(keys)} public keys; give the one that is meant, {keys[0][:60]} or another")
     try:
-        return PublicKey.parse(found[0])
+        return PublicKey.parse(keys[0])
     except KeyFault as fault:
         raise KeyFault(f"{path}: {fault}") from None
 
@@ -70,9 +70,9 @@ def keygen(file: Path, as_json: bool) -> None:
     Example:  leasehold keygen site.key
               leasehold keygen site.key --json
     """
-    made = PrivateKey.generate()
-    made.save(file)
-    _print_key(made.public, as_json)
+    private = PrivateKey.generate()
+    private.save(file)
+    _print_key(private.public, as_json)
 
 
 @verb(refusals=REFUSALS)
@@ -90,8 +90,8 @@ def key(file: str, as_json: bool) -> None:
     _print_key(public_key(file), as_json)
 
 
-def _print_key(found: PublicKey, as_json: bool) -> None:
+def _print_key(public: PublicKey, as_json: bool) -> None:
     if as_json:
-        print_json({"public_key": str(found), "fingerprint": found.fingerprint})
+        print_json({"public_key": str(public), "fingerprint": public.fingerprint})
     else:
-        click.echo(f"public key   {found}\nfingerprint  {found.fingerprint}")
+        click.echo(f"public key   {public}\nfingerprint  {public.fingerprint}")

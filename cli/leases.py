@@ -40,7 +40,7 @@ def unit_table(rows: Sequence[dict[str, Any]], abouts: Sequence[dict[str, Any]])
     for row in rows:
         now, tick = clock_of(row, abouts)
         lasted = "" if row["since"] is None else span(now - row["since"], tick)
-        said = [
+        fields = [
             name
             if value is True
             else f"{name} {_time(value, now, tick) if name in row['times'] else row['shown'][name]}"
@@ -49,7 +49,7 @@ def unit_table(rows: Sequence[dict[str, Any]], abouts: Sequence[dict[str, Any]])
         ]
         last = "; ".join([*_left(row, now, tick), *(_step(step) for step in _last(row["history"]))])
         actor = [row["actor"]] if several else []
-        table.add_row(row["unit"], *actor, row["state"], lasted, row["lease"], ", ".join(said), last)
+        table.add_row(row["unit"], *actor, row["state"], lasted, row["lease"], ", ".join(fields), last)
     if not rows:
         table.add_row("no units")
     return table
@@ -121,8 +121,8 @@ def explained(machine: dict[str, Any], abouts: Sequence[dict[str, Any]]) -> Iter
     if machine["wish"]:
         yield f"  {_wish(machine['wish'], now, tick)}"
     if not machine["over"]:
-        yield from (f"  {words}" for words in _held(machine))
-    yield from (f"  {words}" for words in _reasons(machine["data"]))
+        yield from (f"  {line}" for line in _held(machine))
+    yield from (f"  {line}" for line in _reasons(machine["data"]))
     for message in machine["messages"]:
         yield f"  {_message(message, machine['over'])}"
     if machine["refused"]:
@@ -134,7 +134,7 @@ def explained(machine: dict[str, Any], abouts: Sequence[dict[str, Any]]) -> Iter
     for task in machine["handlers"]:
         yield f"  Its handler is at work: {task}."
     if not machine["over"]:
-        yield from (f"  {words}" for words in _refused(machine["history"], now, tick))
+        yield from (f"  {line}" for line in _refused(machine["history"], now, tick))
     if machine["restarts"] and not machine["over"]:
         times = counted(machine["restarts"], "time")
         yield f"  Its actor has restarted {times} since, and begun its calls and messages again."
@@ -142,7 +142,7 @@ def explained(machine: dict[str, Any], abouts: Sequence[dict[str, Any]]) -> Iter
         doing = f"; its handler is at work: {', '.join(unit['handlers'])}" if unit["handlers"] else ""
         known = "".join(f", {name} {value}" for name, value in unit["facts"].items() if name in ("pid", "address"))
         yield f"  Unit {unit['unit']} is {unit['state']}{known}{doing}{_unit_waits(unit, now, tick)}."
-        yield from (f"    {words}" for words in _left(unit, now, tick))
+        yield from (f"    {line}" for line in _left(unit, now, tick))
         failures = [step for step in unit["history"] if "failure" in step]
         yield from (f"    {span(now - step['at'], tick)} ago: {_step(step)}" for step in failures[-2:])
     if machine["over"]:
@@ -159,19 +159,19 @@ def units_of(machine: dict[str, Any]) -> list[dict[str, Any]]:
     data = machine["data"]
     if not isinstance(data.get("lease_units"), list):
         return []
-    told = data.get("unit_properties", [])
-    found = []
+    properties = data.get("unit_properties", [])
+    units = []
     for number in data["lease_units"]:
-        said = told[number] if number < len(told) and isinstance(told[number], dict) else {}
-        found.append(
+        facts = properties[number] if number < len(properties) and isinstance(properties[number], dict) else {}
+        units.append(
             {
                 "number": number,
-                "name": said.get("name", str(number)),
-                "site": said.get("site", ""),
+                "name": facts.get("name", str(number)),
+                "site": facts.get("site", ""),
                 "lost": number in data.get("lease_lost", ()),
             }
         )
-    return found
+    return units
 
 
 def _held(machine: dict[str, Any]) -> Iterator[str]:
@@ -196,9 +196,9 @@ _REASONS = {
 
 def _reasons(data: dict[str, Any]) -> Iterator[str]:
     """Yields what was said of what is denied, smaller than wanted, or over."""
-    for name, words in _REASONS.items():
+    for name, label in _REASONS.items():
         if isinstance(data.get(name), str) and data[name]:
-            yield f"{words}: {data[name]}."
+            yield f"{label}: {data[name]}."
 
 
 _ENDS = ("closing", "closed", "failed")
@@ -296,10 +296,10 @@ def _waits(waiting: dict[str, Any], now: int, tick: float) -> str:
 
 def _undecided(machine: dict[str, Any], now: int, tick: float) -> str:
     """Returns what a policy that has not decided yet waits for, as it says: `: ...`."""
-    if (said := machine["undecided"]) is None:
+    if (undecided := machine["undecided"]) is None:
         return ""
-    end = "" if said["until"] is None else f"; until tick {_time(said['until'], now, tick)} at the latest"
-    return f": {said['words']}{end}"
+    end = "" if undecided["until"] is None else f"; until tick {_time(undecided['until'], now, tick)} at the latest"
+    return f": {undecided['words']}{end}"
 
 
 # Who brings an event that leads out of a state, by its cause.
@@ -325,8 +325,8 @@ def _leave(one: dict[str, Any], peers: dict[str, str], now: int, tick: float) ->
     whose = dict.fromkeys(peer for name, peer in peers.items() if peer and name.partition("[")[0] == one["from"])
     known = f" ({', '.join(whose)})" if whose else ""
     origin = "" if one["from"] == "here" else f" of {one['from']}{known}"
-    words = f"{one['event']}{origin} -> {', '.join(one['to'])}"
+    text = f"{one['event']}{origin} -> {', '.join(one['to'])}"
     if one["due"] is not None:
-        return f"{words}, at tick {_time(one['due'], now, tick)}"
+        return f"{text}, at tick {_time(one['due'], now, tick)}"
     brings = _BRINGS.get(one["cause"])
-    return f"{words}, {brings.format(task=one['task'])}" if brings else words
+    return f"{text}, {brings.format(task=one['task'])}" if brings else text

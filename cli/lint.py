@@ -43,26 +43,26 @@ def lint(systems: tuple[str, ...], settings: Mapping[str, str], as_json: bool, a
     """
     if as_json and as_sarif:
         raise click.UsageError("--json and --sarif exclude each other")
-    found: list[Diagnostic] = []
+    findings: list[Diagnostic] = []
     for system in systems:
         try:
             model = load(system, settings)
         except SpecError as error:
-            found += error.diagnostics
+            findings += error.diagnostics
             continue
-        found += model.warnings
+        findings += model.warnings
         for read in (_budgets, _crash_points, _mutants, _bounds):
             try:
                 read(system, settings, model)
             except SpecError as error:
-                found += error.diagnostics
+                findings += error.diagnostics
     if as_sarif:
-        print_json(diagnostics_sarif(found))
+        print_json(diagnostics_sarif(findings))
     elif as_json:
-        print_json(diagnostics_json(found))
+        print_json(diagnostics_json(findings))
     else:
-        print_diagnostics(console(), found)
-    return Exit.BAD_SPEC if any(d.severity == "error" for d in found) else Exit.HOLDS
+        print_diagnostics(console(), findings)
+    return Exit.BAD_SPEC if any(d.severity == "error" for d in findings) else Exit.HOLDS
 
 
 # What the loader does not read, as exploring needs it first. Each raises SpecError.
@@ -70,12 +70,12 @@ def lint(systems: tuple[str, ...], settings: Mapping[str, str], as_json: bool, a
 
 def _budgets(system: str, settings: Mapping[str, str], model: System) -> None:
     sink = Sink()
-    for words in (model.faults.budget, model.faults.check):
+    for text in (model.faults.budget, model.faults.check):
         try:
-            if words:
-                lower_with_faults(model, Budget.parse(words))
+            if text:
+                lower_with_faults(model, Budget.parse(text))
         except BudgetError as error:
-            sink.error("no_budget", model.faults.place, words=words[:40], error=error)
+            sink.error("no_budget", model.faults.place, words=text[:40], error=error)
     sink.raise_errors()
 
 
@@ -88,8 +88,8 @@ def _bounds(system: str, settings: Mapping[str, str], model: System) -> None:
     try:
         check_runnable(model)
     except NotRunnable as error:
-        if found := [d for d in error.diagnostics if d.code == OF_BOUNDS]:
-            raise SpecError(found) from None
+        if findings := [d for d in error.diagnostics if d.code == OF_BOUNDS]:
+            raise SpecError(findings) from None
 
 
 def _mutants(system: str, settings: Mapping[str, str], model: System) -> None:

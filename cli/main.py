@@ -93,8 +93,8 @@ def main() -> None:
             sys.exit(Exit.NO_READER)
         raise
     except MemoryError as error:
-        words = str(error) or "there is no more memory; a search stops before that with --memory SIZE"
-        click.echo(f"leasehold: {words}", err=True)
+        message = str(error) or "there is no more memory; a search stops before that with --memory SIZE"
+        click.echo(f"leasehold: {message}", err=True)
         sys.exit(Exit.BAD_SPEC)
     except PermissionError as error:
         if error.filename is None:

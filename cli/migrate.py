@@ -89,9 +89,9 @@ async def _migrated(
 ) -> Summary:
     program = compile_system(model)
     given = RecordSchema.of(compile_system(before)) if before is not None else None
-    found = store_from_url(url)
-    owner = await owner_of(found, actor)
-    return await migrate_store(found, owner, model, program, given, dry_run, seen)
+    store = store_from_url(url)
+    owner = await owner_of(store, actor)
+    return await migrate_store(store, owner, model, program, given, dry_run, seen)
 
 
 def _refuse(error: MigrationError, as_json: bool) -> None:
@@ -106,11 +106,11 @@ def _refuse(error: MigrationError, as_json: bool) -> None:
     click.echo(f"leasehold: {error}", err=True)
 
 
-def _say_error(words: str, as_json: bool) -> None:
+def _say_error(message: str, as_json: bool) -> None:
     if as_json:
-        print_json({"error": words, "problems": [], "problems_total": 0})
+        print_json({"error": message, "problems": [], "problems_total": 0})
     else:
-        click.echo(f"leasehold: {words}", err=True)
+        click.echo(f"leasehold: {message}", err=True)
 
 
 def _told(summary: Summary) -> Iterator[str]:

@@ -83,55 +83,55 @@ def mutate(
 
             def show(progress: MutationProgress) -> None:
                 if (survivor := progress.survivor) is not None:
-                    said = "survives, as is explained" if survivor.explanation else "survives"
-                    status.say(f"{'unseen' if survivor.unseen else said}: {survivor.mutation.name}")
+                    verdict = "survives, as is explained" if survivor.explanation else "survives"
+                    status.say(f"{'unseen' if survivor.unseen else verdict}: {survivor.mutation.name}")
                 at = f"{progress.stage} {progress.tried:,} of {progress.left:,}"
                 status.show(at, f"{progress.killed:,} of {progress.mutants:,} killed")
 
-            found = campaign(loader, mutants, battery, jobs=jobs or os.cpu_count() or 1, progress=show, whole=whole)
+            report = campaign(loader, mutants, battery, jobs=jobs or os.cpu_count() or 1, progress=show, whole=whole)
     except MutationError as error:
         click.echo(f"the system itself cannot be explored to the end: {error}", err=True)
         sys.exit(Exit.BAD_SPEC)
     if not settings:
-        keep(system, model, {o.mutation.name: o.word for o in found.outcomes})
+        keep(system, model, {o.mutation.name: o.word for o in report.outcomes})
     if as_json:
-        print_json(_json(model, found))
+        print_json(_json(model, report))
     else:
-        _print(console(), model, found)
-    if found.unexplained or found.out_of_date:
+        _print(console(), model, report)
+    if report.unexplained or report.out_of_date:
         return Exit.VIOLATED
-    return Exit.INTERRUPTED if found.undecided else Exit.HOLDS
+    return Exit.INTERRUPTED if report.undecided else Exit.HOLDS
 
 
-def _print(screen: Console, system: System, found: MutationReport) -> None:
+def _print(screen: Console, system: System, report: MutationReport) -> None:
     screen.print(f"[bold]{system.name}  spec {system.digest[:12]}[/]")
-    screen.print(f"{_words(found.total)}, {found.seconds:,.0f} s")
-    if found.undecided:
-        screen.print(f"[yellow]interrupted: {found.undecided:,} more are not decided[/]")
-    by_rule = found.by_rule()
+    screen.print(f"{_words(report.total)}, {report.seconds:,.0f} s")
+    if report.undecided:
+        screen.print(f"[yellow]interrupted: {report.undecided:,} more are not decided[/]")
+    by_rule = report.by_rule()
     width = max(map(len, by_rule), default=0)
     for rule, score in by_rule.items():
         screen.print(f"  {rule:<{width}}  {_words(score)}")
-    if found.kills:
+    if report.kills:
         screen.print("killed by")
-        for name, kills in found.by_property().items():
+        for name, kills in report.by_property().items():
             screen.print(f"  {kills:>5,}  {name}", markup=False)
-    if found.survivors:
-        fresh = len(found.unexplained)
+    if report.survivors:
+        fresh = len(report.unexplained)
         noted = f"{fresh:,} not explained" if fresh else "all explained"
-        screen.print(f"survivors ({len(found.survivors):,}, {noted})")
-        for outcome in found.survivors:
+        screen.print(f"survivors ({len(report.survivors):,}, {noted})")
+        for outcome in report.survivors:
             _survivor(screen, outcome)
-    if found.equivalent:
+    if report.equivalent:
         same = f"the states and steps of {system.name} in every trial"
-        screen.print(f"equivalent, with {same} ({len(found.equivalent):,})")
-        for mutation in found.equivalent:
+        screen.print(f"equivalent, with {same} ({len(report.equivalent):,})")
+        for mutation in report.equivalent:
             screen.print(Text(f"  {mutation.name}"), soft_wrap=True)
-    if found.unseen:
-        screen.print(f"unseen, as no observer outside sees a difference in any trial ({len(found.unseen):,})")
-        for mutation in found.unseen:
+    if report.unseen:
+        screen.print(f"unseen, as no observer outside sees a difference in any trial ({len(report.unseen):,})")
+        for mutation in report.unseen:
             screen.print(Text(f"  {mutation.name}"), soft_wrap=True)
-    for pattern in found.out_of_date:
+    for pattern in report.out_of_date:
         screen.print(Text(f"out of date: nothing that is explained as `{pattern}` survives", style="red"))
 
 
@@ -164,23 +164,23 @@ def _words(score: RuleScore) -> str:
     """`48 of 51 killed (94.1 %), 3 refused, 2 equivalent, 0 unseen`: refused and the like are not among the 51."""
     percent = f"{100 * score.score:.1f} %" if score.others else "-"
     counts = {"refused": score.refused, "equivalent": score.equivalent, "unseen": score.unseen}
-    apart = "".join(f", {count:,} {what}" for what, count in counts.items()) if any(counts.values()) else ""
+    apart = "".join(f", {count:,} {label}" for label, count in counts.items()) if any(counts.values()) else ""
     return f"{score.killed:,} of {score.others:,} killed ({percent}){apart}"
 
 
-def _json(system: System, found: MutationReport) -> dict[str, object]:
+def _json(system: System, report: MutationReport) -> dict[str, object]:
     return {
         "system": system.name,
         "spec_digest": system.digest,
-        **_score_json(found.total),
-        "equivalent": [m.name for m in found.equivalent],
-        "unseen": [m.name for m in found.unseen],
-        "refused": {o.mutation.name: o.refused for o in found.outcomes if o.refused},
-        "survivors": [_survivor_json(outcome) for outcome in found.survivors],
-        **picked(found, "out_of_date undecided"),
-        "seconds": round(found.seconds, 3),
-        "by_rule": {rule: _rule_json(score) for rule, score in found.by_rule().items()},
-        "by_property": found.by_property(),
+        **_score_json(report.total),
+        "equivalent": [m.name for m in report.equivalent],
+        "unseen": [m.name for m in report.unseen],
+        "refused": {o.mutation.name: o.refused for o in report.outcomes if o.refused},
+        "survivors": [_survivor_json(outcome) for outcome in report.survivors],
+        **picked(report, "out_of_date undecided"),
+        "seconds": round(report.seconds, 3),
+        "by_rule": {rule: _rule_json(score) for rule, score in report.by_rule().items()},
+        "by_property": report.by_property(),
         "kills": [
             {
                 "name": m.name,
@@ -189,7 +189,7 @@ def _json(system: System, found: MutationReport) -> dict[str, object]:
                 "faults": None if k.trial.budget is None else str(k.trial.budget),
                 "steps": k.steps,
             }
-            for m, k in found.kills
+            for m, k in report.kills
         ],
     }
 

@@ -82,9 +82,9 @@ class Status:
                 self._drawn = time.monotonic()
 
     @staticmethod
-    def _write(words: str) -> None:
+    def _write(text: str) -> None:
         try:
-            sys.stderr.write(words)
+            sys.stderr.write(text)
             sys.stderr.flush()
         except (OSError, ValueError):
             pass  # whoever watched has gone; the work goes on

@@ -138,27 +138,27 @@ def prove(
     values = {name: model.constants[name].value for name in settings}
     setting = Setting(sizes, scope, limit, values=values, memory=memory)
     whole = not (fresh or setting.sizes or setting.values or no_faults or certificate)
-    found = kept_proof(model) if whole else None
-    if found is None:
+    proof = kept_proof(model) if whole else None
+    if proof is None:
         end = None if seconds is None else began + seconds
         if (most := memory or memory_for_a_search()) is not None:
             limit_memory(most, jobs)
         with ended_at(None if end is None else end + LAST_SECONDS, _say_late, Exit.UNDECIDED):
-            found = _proved(model, setting if end is None else replace(setting, until=end), small, jobs, cases)
-    if certificate is not None and found.induction is not None:
+            proof = _proved(model, setting if end is None else replace(setting, until=end), small, jobs, cases)
+    if certificate is not None and proof.induction is not None:
         with interruptible(), stopped_by_signals():
-            _write(certificate, Certificate(found.strengthened or model, setting, found.induction))
+            _write(certificate, Certificate(proof.strengthened or model, setting, proof.induction))
     if as_json:
-        print_json(_json(found, setting.values))
+        print_json(_json(proof, setting.values))
     else:
-        _print(console(), found, brief, partial(replay_command, small or model, system))
+        _print(console(), proof, brief, partial(replay_command, small or model, system))
         if certificate is not None:
             console().print(f"wrote {certificate} and {_index(certificate)}", markup=False, soft_wrap=True)
-            assert found.induction is not None
-            others = [v.name for v in found.of("proved") if v.name not in found.induction.proved]
+            assert proof.induction is not None
+            others = [v.name for v in proof.of("proved") if v.name not in proof.induction.proved]
             if others:
                 console().print(f"not in it, as they were proved otherwise: {', '.join(others)}", soft_wrap=True)
-    return Exit.HOLDS if found.holds else Exit.VIOLATED if found.of("counterexample") else Exit.UNDECIDED
+    return Exit.HOLDS if proof.holds else Exit.VIOLATED if proof.of("counterexample") else Exit.UNDECIDED
 
 
 def _say_late() -> None:
@@ -170,7 +170,7 @@ def _proved(model: System, setting: Setting, small: System | None, jobs: int | N
     try:
         with interruptible(), stopped_by_signals(), Status("encoding") as status:
             shown = ProofProgress(status)
-            found = prove_all(
+            proof = prove_all(
                 model,
                 setting,
                 jobs=jobs,
@@ -182,8 +182,8 @@ def _proved(model: System, setting: Setting, small: System | None, jobs: int | N
             )
     except Unencodable as error:
         raise click.UsageError(f"{model.name} has no encoding for the solver: {error}") from error
-    store(found, setting)
-    return found
+    store(proof, setting)
+    return proof
 
 
 def _index(file: Path) -> Path:
@@ -208,32 +208,32 @@ def _write(file: Path, certificate: Certificate) -> None:
         sys.exit(Exit.UNDECIDED)
 
 
-def _sizes(model: System, words: tuple[str, ...], settings: Mapping[str, str]) -> dict[str, int]:
+def _sizes(model: System, arguments: tuple[str, ...], settings: Mapping[str, str]) -> dict[str, int]:
     """The numbers of machines that --instances fixes, and those that constants count which --set gives."""
     names = [role.name for role in model.roles.values() if role.indexed]
-    found = {}
-    for word in words:
+    sizes = {}
+    for word in arguments:
         name, equals, number = word.partition("=")
         if not equals or not number.isascii() or not number.isdigit() or not int(number):
             raise click.UsageError(f"--instances takes ROLE=N, not {word[:60]!r}")
         if name not in names:
             wrong = f"--instances: {model.name} has no role {name[:60]!r} with instances"
             no_such(wrong, name, names, f"roles with instances: {', '.join(names) or 'none'}")
-        found[name] = int(number)
+        sizes[name] = int(number)
     for type_ in model.counted():
-        if type_.counted_by in settings and found.setdefault(type_.name, type_.count) != type_.count:
-            both = f"--instances {type_.name}={found[type_.name]} and --set {type_.counted_by}={type_.count}"
+        if type_.counted_by in settings and sizes.setdefault(type_.name, type_.count) != type_.count:
+            both = f"--instances {type_.name}={sizes[type_.name]} and --set {type_.counted_by}={type_.count}"
             raise click.UsageError(f"{both} contradict each other; leave one of them out")
     try:
-        return known_sizes(model, found)
+        return known_sizes(model, sizes)
     except NoSuchNumbers as error:
         raise click.UsageError(f"--instances: {error}") from error
 
 
 def kept_proof(model: System) -> Proof | None:
     """The proof of all properties and lemmas that was kept, if there is one."""
-    found = stored(model)
-    return found.proof(model) if found is not None and found.whole else None
+    kept = stored(model)
+    return kept.proof(model) if kept is not None and kept.whole else None
 
 
 class ProofProgress:
@@ -257,77 +257,77 @@ class ProofProgress:
         search_progress(self._status, *self._strategy)(p)
 
 
-def _json(found: Proof, values: Mapping[str, Value]) -> dict[str, Any]:
-    verdicts = Counter(v.verdict for v in found.properties)
+def _json(proof: Proof, values: Mapping[str, Value]) -> dict[str, Any]:
+    verdicts = Counter(v.verdict for v in proof.properties)
     return {
-        "system": found.system.name,
-        "spec_digest": found.system.digest,
-        "instances": "any" if found.any_number else "as set",
+        "system": proof.system.name,
+        "spec_digest": proof.system.digest,
+        "instances": "any" if proof.any_number else "as set",
         "set": values,
-        "for": found.for_what,
-        "faults": found.scope.words,
-        "assumptions": plain(found.assumptions),
-        "kept": found.kept or None,
-        "properties": [_verdict_json(v) for v in found.properties],
-        "lemmas": [_verdict_json(v) for v in found.lemma_verdicts],
-        "not_asked": found.others,
-        "vacuity_unknown": found.vacuity_open,
-        "guards_unknown": found.guards_open,
-        "guards": [picked(g, "kind where words witness certain") for g in found.guards],
+        "for": proof.for_what,
+        "faults": proof.scope.words,
+        "assumptions": plain(proof.assumptions),
+        "kept": proof.kept or None,
+        "properties": [_verdict_json(v) for v in proof.properties],
+        "lemmas": [_verdict_json(v) for v in proof.lemma_verdicts],
+        "not_asked": proof.others,
+        "vacuity_unknown": proof.vacuity_open,
+        "guards_unknown": proof.guards_open,
+        "guards": [picked(g, "kind where words witness certain") for g in proof.guards],
         "proved": verdicts["proved"],
         "undecided": verdicts["undecided"],
         "counterexamples": verdicts["counterexample"],
-        **picked(found, "helpers steps questions explored"),
-        "unbounded": growing(found.system),
-        "found_lemmas": {c.name: {"when": c.when, "always": c.always} for c in found.lemmas},
-        "seconds": round(found.seconds, 3),
+        **picked(proof, "helpers steps questions explored"),
+        "unbounded": growing(proof.system),
+        "found_lemmas": {c.name: {"when": c.when, "always": c.always} for c in proof.lemmas},
+        "seconds": round(proof.seconds, 3),
     }
 
 
 def _verdict_json(v: ClaimVerdict) -> dict[str, Any]:
-    made = picked(v, "name kind verdict method") | {"seconds": round(v.seconds, 3)}
+    fields = picked(v, "name kind verdict method") | {"seconds": round(v.seconds, 3)}
     if v.vacuous:
-        made["vacuous"] = v.vacuous
+        fields["vacuous"] = v.vacuous
     if v.reason:
-        made["reason"] = v.reason
+        fields["reason"] = v.reason
     if v.fixed:
-        made["proved_for"] = v.fixed
+        fields["proved_for"] = v.fixed
     if v.cti is not None:
-        made["counterexample_to_induction"] = v.cti.words
-        made["constants"] = v.cti.system.values()
+        fields["counterexample_to_induction"] = v.cti.words
+        fields["constants"] = v.cti.system.values()
     if v.path is not None:
-        made |= {"faults": v.faults, "path": path_json(v.path)}
-    return made
+        fields |= {"faults": v.faults, "path": path_json(v.path)}
+    return fields
 
 
-def _print(screen: Console, found: Proof, brief: bool, replay: Callable[..., str]) -> None:
-    system = found.system
+def _print(screen: Console, proof: Proof, brief: bool, replay: Callable[..., str]) -> None:
+    system = proof.system
     screen.print(f"[bold]{system.name}[/]  spec {system.digest[:12]}", soft_wrap=True)
-    screen.print(f"for {found.for_what}", markup=False, soft_wrap=True)
-    for line in found.assumptions.lines if found.assumptions is not None else ():
+    screen.print(f"for {proof.for_what}", markup=False, soft_wrap=True)
+    for line in proof.assumptions.lines if proof.assumptions is not None else ():
         screen.print(line, markup=False, soft_wrap=True, style="dim")
-    if found.kept:
-        screen.print(f"proved on {found.kept} and kept; --fresh proves it anew", markup=False, soft_wrap=True)
+    if proof.kept:
+        screen.print(f"proved on {proof.kept} and kept; --fresh proves it anew", markup=False, soft_wrap=True)
     table = Table(box=None, pad_edge=False, show_edge=False)
     for name in ("property", "kind", "verdict", "by", ""):
         table.add_column(name, overflow="fold")
     colours = {"proved": "green", "counterexample": "red", "undecided": "yellow"}
-    for v in found.properties:
+    for v in proof.properties:
         note = f"{len(v.path)} steps" if v.path is not None else v.vacuous or v.reason
         word = "[yellow]proved, but vacuous[/]" if v.vacuous else f"[{colours[v.verdict]}]{v.verdict}[/]"
         table.add_row(v.name, v.kind, word, v.method, escape(note))
     screen.print(table)
-    lemmas = found.lemma_verdicts
+    lemmas = proof.lemma_verdicts
     missing = [v for v in lemmas if v.verdict != "proved"]
     screen.print(
         f"with {counted(len(lemmas), 'lemma')} of lemmas.yaml ({len(lemmas) - len(missing)} of them hold) and "
-        f"{found.helpers:,} that are there by themselves",
+        f"{proof.helpers:,} that are there by themselves",
         soft_wrap=True,
     )
     for v in missing:
-        words = "[red]false[/]: a run violates it" if v.path is not None else f"not proved: {escape(v.reason)}"
-        screen.print(f"lemma {v.name} is {words}", soft_wrap=True)
-    for g in found.guards:
+        outcome = "[red]false[/]: a run violates it" if v.path is not None else f"not proved: {escape(v.reason)}"
+        screen.print(f"lemma {v.name} is {outcome}", soft_wrap=True)
+    for g in proof.guards:
         values = ", ".join(f"{name}={value}" for name, value in g.witness.items())
         sure = "" if g.certain else " (the solver cannot say)"
         screen.print(
@@ -335,24 +335,24 @@ def _print(screen: Console, found: Proof, brief: bool, replay: Callable[..., str
         )
     for name in growing(system):
         screen.print(f"nothing bounds {name}; exploring it has no end", style="dim", markup=False, soft_wrap=True)
-    if found.guards_open:
+    if proof.guards_open:
         screen.print("guards: the time ended before all were checked", style="dim", soft_wrap=True)
-    if found.others:
-        screen.print(f"for the explorer alone: {', '.join(found.others)}", style="dim", soft_wrap=True)
-    if found.vacuity_open:
-        names = ", ".join(found.vacuity_open)
+    if proof.others:
+        screen.print(f"for the explorer alone: {', '.join(proof.others)}", style="dim", soft_wrap=True)
+    if proof.vacuity_open:
+        names = ", ".join(proof.vacuity_open)
         screen.print(f"not known whether they are vacuous: {names}", style="dim", markup=False, soft_wrap=True)
-    screen.print(f"{found.steps:,} steps, {found.questions:,} questions, {found.seconds:,.1f} s", style="dim")
-    if found.lemmas:
+    screen.print(f"{proof.steps:,} steps, {proof.questions:,} questions, {proof.seconds:,.1f} s", style="dim")
+    if proof.lemmas:
         screen.print("\nlemmas that were found; lemmas.yaml would keep them:", soft_wrap=True)
-        for line in lemmas_yaml(found.lemmas).splitlines():
+        for line in lemmas_yaml(proof.lemmas).splitlines():
             screen.print(line, markup=False, highlight=False, soft_wrap=True)
-    for v in found.of("undecided"):
+    for v in proof.of("undecided"):
         if v.cti is not None:
             screen.print(f"\n[yellow]{v.name}[/] is not inductive; a counterexample to induction:", soft_wrap=True)
             for line in v.cti.words:
                 screen.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
-    for v in found.of("counterexample"):
+    for v in proof.of("counterexample"):
         if v.path is not None:
             screen.print(f"\n[red]{v.name}[/] is contradicted" + (f" with {v.faults}" if v.faults else ""))
             terminal.path(screen, v.path, brief)

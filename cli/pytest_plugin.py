@@ -76,20 +76,20 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]
     marker = pyfuncitem.get_closest_marker("leasehold_violates")
     if marker is not None and not marker.args:
         return passed
-    for made in pyfuncitem.stash.get(_MADE, []):
-        if words := _judgement(made, marker.args if marker is not None else ()):
-            pytest.fail(words, pytrace=False)
+    for actors in pyfuncitem.stash.get(_MADE, []):
+        if message := _judgement(actors, marker.args if marker is not None else ()):
+            pytest.fail(message, pytrace=False)
     return passed
 
 
-def _judgement(made: AnyCluster | AnySystem, expected: Sequence[str]) -> str:
+def _judgement(actors: AnyCluster | AnySystem, expected: Sequence[str]) -> str:
     """Returns what is wrong with what the actors have done; of processes nothing is said."""
     from leasehold.faults.simulation.embedded import Embedded
     from leasehold.reports.judged import judgement
 
-    if not isinstance(made, Embedded):
+    if not isinstance(actors, Embedded):
         return ""
-    return judgement(made.system, made.cluster.program, made.events(), expected)
+    return judgement(actors.system, actors.cluster.program, actors.events(), expected)
 
 
 def _make(config: pytest.Config, units: int = 4, processes: bool | None = None, **options: Any) -> AnyCluster:
@@ -103,13 +103,13 @@ def _in_processes(config: pytest.Config, processes: bool | None) -> bool:
     return config.getoption("--leasehold-cluster") == "processes" if processes is None else processes
 
 
-def _stop(request: pytest.FixtureRequest, made: Sequence[AnyCluster | AnySystem]) -> None:
+def _stop(request: pytest.FixtureRequest, started: Sequence[AnyCluster | AnySystem]) -> None:
     """Ends the actors of a test, and keeps their events where that was asked for."""
     folder = request.config.getoption("--leasehold-coverage")
-    for number, system in enumerate(made, 1):
+    for number, system in enumerate(started, 1):
         if folder:
             test = re.sub(r"[^\w.-]+", "-", request.node.nodeid).strip("-")
-            _keep(Path(folder) / (test if len(made) == 1 else f"{test}-{number}"), system.logs())
+            _keep(Path(folder) / (test if len(started) == 1 else f"{test}-{number}"), system.logs())
         system.stop()
 
 
@@ -136,16 +136,16 @@ def leasehold_cluster(request: pytest.FixtureRequest) -> Iterator[AnyCluster]:
 @pytest.fixture
 def leasehold_cluster_of(request: pytest.FixtureRequest) -> Iterator[Callable[..., AnyCluster]]:
     """Makes clusters: `leasehold_cluster_of(units=6)`, `leasehold_cluster_of(units=2, processes=True)`."""
-    made: list[AnyCluster] = []
+    started: list[AnyCluster] = []
     judged = request.node.stash.setdefault(_MADE, [])
 
     def make(units: int, **options: Any) -> AnyCluster:
-        made.append(_make(request.config, units, **options))
-        judged.append(made[-1])
-        return made[-1]
+        started.append(_make(request.config, units, **options))
+        judged.append(started[-1])
+        return started[-1]
 
     yield make
-    _stop(request, made)
+    _stop(request, started)
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def leasehold_replay() -> Callable[..., None]:
         cases = stored_cases(Path(file), **options)
         assert Path(file).is_file(), f"there is no file {file}; `leasehold replay ... --out {file}` writes one"
         assert cases, f"{file} is no case; `leasehold replay ... --out FILE` writes one"
-        assert [words for case in cases if (words := wrong(case.play()))] == []
+        assert [reason for case in cases if (reason := wrong(case.play()))] == []
 
     return play
 
@@ -172,7 +172,7 @@ def leasehold_system(request: pytest.FixtureRequest) -> Iterator[Callable[..., A
 
     Its arguments are those of `EmbeddedSystem`, or with `processes=True` of `ProcessSystem`.
     """
-    made: list[AnySystem] = []
+    started: list[AnySystem] = []
     judged = request.node.stash.setdefault(_MADE, [])
     marker = request.node.get_closest_marker("leasehold_cluster")
     asked = marker.kwargs.get("processes") if marker else None
@@ -183,13 +183,13 @@ def leasehold_system(request: pytest.FixtureRequest) -> Iterator[Callable[..., A
         if not _in_processes(request.config, processes):
             from leasehold.faults.simulation.embedded import EmbeddedSystem
 
-            made.append(EmbeddedSystem(str(system), settings, **options))
+            started.append(EmbeddedSystem(str(system), settings, **options))
         else:
             from leasehold.impl.processes.cluster import ProcessSystem
 
-            made.append(ProcessSystem(str(system), settings, **options))
-        judged.append(made[-1])
-        return made[-1]
+            started.append(ProcessSystem(str(system), settings, **options))
+        judged.append(started[-1])
+        return started[-1]
 
     yield make
-    _stop(request, made)
+    _stop(request, started)

@@ -119,10 +119,10 @@ def _of_log(
         if lease not in known:
             some = ", ".join(sorted(known)[:5])
             no_such(f"no event tells of {lease[:80]!r}", lease, known, f"they tell of {some}")
-    first, last = (None if words is None else frontier_of(moments, words)[0] for words in (begin, end))
+    first, last = (None if text is None else frontier_of(moments, text)[0] for text in (begin, end))
     case = log_case(model, played.name, settings_of(model), chains, first, last, leases)
     if not case.steps:
-        stretch = "".join(f" {option} {words}" for option, words in (("--from", begin), ("--until", end)) if words)
+        stretch = "".join(f" {option} {text}" for option, text in (("--from", begin), ("--until", end)) if text)
         raise UnplayableLog(f"no step is there to be played{f' between{stretch}' if stretch else ''}")
     return StoredCase(case, model)
 
@@ -187,7 +187,7 @@ def _words(one: Played) -> list[str]:
         return [f"{head}not played: {one.unplayed}"]
     if not one.reproduced:
         why = one.findings or ["the actors have taken each step, and do not break it"]
-        return [f"{head}not reproduced", *(f"  {words}" for words in why)]
+        return [f"{head}not reproduced", *(f"  {reason}" for reason in why)]
     steps = counted(one.steps, "step")
     lines = [f"{head}reproduced: the actors have taken {steps}, with the records of the model"]
     if one.not_asked:
@@ -196,5 +196,5 @@ def _words(one: Played) -> list[str]:
 
 
 def _short(value: Any) -> str:
-    words = "nothing" if value is None else show_plain(value)
-    return words if len(words) <= LONGEST else f"{words[: LONGEST - 3]}..."
+    text = "nothing" if value is None else show_plain(value)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."

@@ -36,16 +36,16 @@ def report(
     model = load(system, settings)
     folder = out if out is not None else Path(f"report-{model.name}")
     make_folder(folder)  # before the search, which may take long
-    found = explore_with_progress(model, engine=engine)
+    exploration = explore_with_progress(model, engine=engine)
     notes: list[str] = []
     with writing(folder):
-        written = write_report(found, folder, formats or None, say=notes.append)
+        written = write_report(exploration, folder, formats or None, say=notes.append)
     if as_json:
-        print_json({"files": [str(p) for p in written], "notes": notes, "holds": found.holds})
+        print_json({"files": [str(p) for p in written], "notes": notes, "holds": exploration.holds})
     else:
         screen = console()
         for note in notes:
             screen.print(note, markup=False, style="yellow")
         first = folder / "index.html" if folder / "index.html" in written else written[0] if written else folder
         screen.print(f"{len(written)} files in {folder}; start with {first}", markup=False)
-    return exit_code(found)
+    return exit_code(exploration)

@@ -23,8 +23,8 @@ def _bytes(ctx: click.Context, param: click.Parameter, value: str | None) -> int
     """A size of memory such as 800M or 16G, in bytes."""
     if value is None:
         return None
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", value.strip(), re.IGNORECASE)
-    size = float(found[1]) * 1000 ** " KMGT".index(found[2].upper() or " ") if found else 0
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", value.strip(), re.IGNORECASE)
+    size = float(match[1]) * 1000 ** " KMGT".index(match[2].upper() or " ") if match else 0
     if size < 1:
         raise click.BadParameter(f"{value[:60]!r} is no size of memory; write one such as 800M or 16G")
     return int(size)
@@ -55,18 +55,18 @@ memory_option = click.option(
 
 def time_option(command: F, left_out: str = "no limit") -> F:
     """--time."""
-    words = f"Stop after so long, such as 90s, 10m or 2h; default: {left_out}."
-    return click.option("--time", "seconds", metavar="TIME", callback=_seconds, help=words)(command)
+    text = f"Stop after so long, such as 90s, 10m or 2h; default: {left_out}."
+    return click.option("--time", "seconds", metavar="TIME", callback=_seconds, help=text)(command)
 
 
 def _seconds(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
     """A time such as 90, 90s, 10m or 2h, in seconds."""
     if value is None:
         return None
-    found = re.fullmatch(r"(\d{1,9}(?:\.\d+)?)\s*([smh]?)", value.strip())
-    if not found or not float(found[1]):
+    match = re.fullmatch(r"(\d{1,9}(?:\.\d+)?)\s*([smh]?)", value.strip())
+    if not match or not float(match[1]):
         raise click.BadParameter(f"{value[:60]!r} is no time; write one such as 90s, 10m or 2h")
-    return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
+    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
 
 
 def size_options(command: F) -> F:
@@ -131,21 +131,21 @@ def engine_or_usage_error() -> Iterator[None]:
         ) from error
 
 
-def exit_code(found: Exploration) -> Exit:
+def exit_code(exploration: Exploration) -> Exit:
     """0 when nothing is violated, 1 when something is; an interrupted search that has found nothing says 130."""
-    if not found.holds:
+    if not exploration.holds:
         return Exit.VIOLATED
-    return Exit.INTERRUPTED if found.interrupted else Exit.HOLDS
+    return Exit.INTERRUPTED if exploration.interrupted else Exit.HOLDS
 
 
-def parse_budget(model: System, words: str, where: str) -> Budget:
+def parse_budget(model: System, text: str, where: str) -> Budget:
     """Reads a budget; a usage error where it is none, or names a role that is not there."""
     try:
-        budget = Budget.parse(words)
+        budget = Budget.parse(text)
         lower_with_faults(model, budget)  # some faults ask something of the system
     except BudgetError as error:
         raise click.UsageError(f"{where}: {error}") from error
     if budget.byzantine and budget.byzantine not in model.roles:
-        words = f"{where}: {model.name} has no role {budget.byzantine[:60]!r}"
-        no_such(words, budget.byzantine, model.roles, f"it has {', '.join(model.roles)}")
+        message = f"{where}: {model.name} has no role {budget.byzantine[:60]!r}"
+        no_such(message, budget.byzantine, model.roles, f"it has {', '.join(model.roles)}")
     return budget

@@ -63,22 +63,22 @@ def each_source(sources: Iterable[str]) -> Iterator[tuple[str, str]]:
         Unreachable: there is no socket in a folder.
         StoreError: a store cannot be read.
     """
-    for words in sources:
-        if Path(words).is_dir():
-            yield from ((str(socket), "") for socket in sockets(Path(words)))
+    for name in sources:
+        if Path(name).is_dir():
+            yield from ((str(socket), "") for socket in sockets(Path(name)))
         else:
-            yield from ((words, actor) for actor in actors_of(words) or ("",))
+            yield from ((name, actor) for actor in actors_of(name) or ("",))
 
 
 @contextmanager
-def named_in_errors(words: str) -> Iterator[None]:
+def named_in_errors(name: str) -> Iterator[None]:
     """Names the source of events in an error that they raise."""
     try:
         yield
     except ChainError as error:
-        raise error.of(words) from None
+        raise error.of(name) from None
     except EventError as error:
-        raise EventError(f"{words}: {error}") from None
+        raise EventError(f"{name}: {error}") from None
 
 
 def read_sources(sources: Iterable[str], trust: Path | None, unsigned: bool) -> dict[str, list[AnyEvent]]:
@@ -90,9 +90,9 @@ def read_sources(sources: Iterable[str], trust: Path | None, unsigned: bool) -> 
     """
     keys: Trust | None = None if trust is None else TrustFile(trust).current()
     chains: dict[str, list[AnyEvent]] = {}
-    for words, of in each_source(sources):
-        source = open_source(words, of)
-        with named_in_errors(words):
+    for name, of in each_source(sources):
+        source = open_source(name, of)
+        with named_in_errors(name):
             actor, events = read_chain(source.lines(0), keys, unsigned or not source.signed)
         if actor in chains:
             raise click.UsageError(f"the events of {actor} are given twice")
@@ -133,14 +133,14 @@ def played_system(
     """
     if system is not None and _is_configuration(system):
         sources, system = (system,), None
-    words, told = next(((words, found) for words in sources if (found := _told(words)) is not None), ("", None))
-    if told is None:
+    source, identity = next(((source, named) for source in sources if (named := _told(source)) is not None), ("", None))
+    if identity is None:
         name = system or "lease"
         return PlayedSystem(name, settings, load_for_run(name, settings, more))
-    if system is None and told[0] not in SHIPPED and not Path(told[0]).is_dir():
-        what = f"{words} is of the system {told[0]}, which is not a shipped one"
-        raise click.UsageError(f"{what}; name its folder with --system")
-    name, constants = system or told[0], {**told[1], **settings}
+    if system is None and identity[0] not in SHIPPED and not Path(identity[0]).is_dir():
+        message = f"{source} is of the system {identity[0]}, which is not a shipped one"
+        raise click.UsageError(f"{message}; name its folder with --system")
+    name, constants = system or identity[0], {**identity[1], **settings}
     try:
         return PlayedSystem(name, constants, load_for_run(name, constants, more))
     except SpecError as error:
@@ -165,12 +165,12 @@ class PlayedStretch:
     within: Mapping[str, range] | None = None
 
 
-def stretch_titles(found: Sequence[PlayedStretch]) -> list[str]:
+def stretch_titles(history: Sequence[PlayedStretch]) -> list[str]:
     """Returns of each stretch the constants in which it differs from another, and the events of each actor."""
-    names = sorted({name for one in found for name in one.played.constants})
-    differ = [name for name in names if len({one.played.constants.get(name) for one in found}) > 1]
+    names = sorted({name for one in history for name in one.played.constants})
+    differ = [name for name in names if len({one.played.constants.get(name) for one in history}) > 1]
     titles: list[str] = []
-    for one in found:
+    for one in history:
         constants = ", ".join(f"{name}={one.played.constants[name]}" for name in differ if name in one.played.constants)
         within = sorted((one.within or {}).items())
         parts = (f"{actor} from {p.start}" + ("" if p.stop == sys.maxsize else f" to {p[-1]}") for actor, p in within)
@@ -215,19 +215,21 @@ def in_stretches(
     Raises:
         SpecError: the constants of a stretch are none of the system.
     """
-    found = stretches(chains)
-    if len(found) < 2:
+    history = stretches(chains)
+    if len(history) < 2:
         return [PlayedStretch(played, chains)]
-    within = [stretch.positions for stretch in found]
+    within = [stretch.positions for stretch in history]
     ends = {actor: max(part[actor].stop for part in within if actor in part) for part in within for actor in part}
     begins = {actor: within[-1].get(actor, range(end, end)).start for actor, end in ends.items()}
     within[-1] = {actor: range(begin, sys.maxsize) for actor, begin in begins.items()}
-    told = [played.constants if one.begun is None else one.begun.constants or played.constants for one in found]
+    constants_of = [
+        played.constants if one.begun is None else one.begun.constants or played.constants for one in history
+    ]
     systems = [
         PlayedSystem(played.name, constants, load_for_run(played.name, constants, more))
-        for constants in ({**one, **settings} for one in told)
+        for constants in ({**one, **settings} for one in constants_of)
     ]
-    return [PlayedStretch(*one) for one in zip(systems, (one.chains for one in found), within, strict=True)]
+    return [PlayedStretch(*one) for one in zip(systems, (one.chains for one in history), within, strict=True)]
 
 
 def stretch_at(
@@ -251,25 +253,25 @@ def stretch_at(
     Raises:
         ClientError, StoreError, ChainError, EventError, ConfigError, SpecError: as `played_stretches`.
     """
-    found = in_stretches(played_system(system, settings, sources), settings, read_sources(sources, trust, unsigned))
-    return next((one for one in reversed(found) if has_begun(one.chains, moment)), found[0])
+    history = in_stretches(played_system(system, settings, sources), settings, read_sources(sources, trust, unsigned))
+    return next((one for one in reversed(history) if has_begun(one.chains, moment)), history[0])
 
 
 def _was_migrated(sources: Iterable[str]) -> bool:
     """Returns whether records were mapped to another specification, or other constants, in a history."""
-    for words, of in each_source(sources):
+    for name, of in each_source(sources):
         try:
-            if any(line.startswith(MIGRATED) for line in open_source(words, of, stores=True).lines(0)):
+            if any(line.startswith(MIGRATED) for line in open_source(name, of, stores=True).lines(0)):
                 return True
         except (OSError, ClientError, StoreError, EventError):
             continue  # which is said when the events are read
     return False
 
 
-def _told(words: str) -> tuple[str, dict[str, str | int | bool]] | None:
+def _told(name: str) -> tuple[str, dict[str, str | int | bool]] | None:
     """Returns what a source says of its system: the name or folder, and the constants."""
-    path = Path(words)
-    if _is_configuration(words):
+    path = Path(name)
+    if _is_configuration(name):
         config = read_config(path)
         folder = config.system if config.system in SHIPPED else str(path.parent / config.system)
         return folder, config.settings
@@ -277,7 +279,7 @@ def _told(words: str) -> tuple[str, dict[str, str | int | bool]] | None:
         about = Client(sockets(path)[0]).get("about")
         return about["folder"] or about["system"], about["constants"]
     try:
-        for line in open_source(words, next(iter(actors_of(words)), "")).lines(0):
+        for line in open_source(name, next(iter(actors_of(name)), "")).lines(0):
             if line.startswith(RECOVERED) and isinstance(event := read(line), RecoveredEvent) and event.system:
                 return event.system, event.constants
     except (OSError, ClientError, StoreError, EventError):
@@ -285,5 +287,5 @@ def _told(words: str) -> tuple[str, dict[str, str | int | bool]] | None:
     return None
 
 
-def _is_configuration(words: str) -> bool:
-    return words.endswith((".yaml", ".yml")) and Path(words).is_file()
+def _is_configuration(name: str) -> bool:
+    return name.endswith((".yaml", ".yml")) and Path(name).is_file()

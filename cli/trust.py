@@ -48,30 +48,30 @@ def trust_options(command: F) -> F:
     )(json_option(command))
 
 
-def moment(words: str | None, option: str, now: float) -> int | None:
+def moment(text: str | None, option: str, now: float) -> int | None:
     """Seconds since 1970: `30d` from now, a date (its first moment), or a time; without a zone both are UTC.
 
     Raises:
         TrustFault: it is neither, lies beyond the year 9999, or is over.
     """
-    if words is None:
+    if text is None:
         return None
     present = datetime.fromtimestamp(int(now), UTC)
     try:
-        if found := _DURATION.fullmatch(words):
-            then = present + timedelta(**{_UNITS[found[2]]: int(found[1])})
+        if duration := _DURATION.fullmatch(text):
+            then = present + timedelta(**{_UNITS[duration[2]]: int(duration[1])})
         else:
-            then = datetime.fromisoformat(words)
+            then = datetime.fromisoformat(text)
             then = (then if then.tzinfo else then.replace(tzinfo=UTC)).astimezone(UTC)
     except OverflowError:
-        raise TrustFault(f"{option}: {words[:60]!r} is too far away; leave it out where there is no end") from None
+        raise TrustFault(f"{option}: {text[:60]!r} is too far away; leave it out where there is no end") from None
     except ValueError:
         raise TrustFault(
             f"{option} takes a date such as 2031-01-31, a time such as 2031-01-31T12:00Z, or a duration such as 30d "
-            f"(s, m, h, d, w), not {words[:60]!r}"
+            f"(s, m, h, d, w), not {text[:60]!r}"
         ) from None
     if then <= present:
-        raise TrustFault(f"{option}: {words[:60]} is not in the future; to end a key at once, revoke it")
+        raise TrustFault(f"{option}: {text[:60]} is not in the future; to end a key at once, revoke it")
     return int(then.timestamp())
 
 
@@ -204,8 +204,8 @@ def trust_(path: Path, as_json: bool) -> None:
     Example:  leasehold trust
               leasehold trust --trust /etc/leasehold/trust.yaml --json
     """
-    found = trust_file.load(path)
-    actors = [_plain(found.actors[name], time.time()) for name in sorted(found.actors)]
+    trust = trust_file.load(path)
+    actors = [_plain(trust.actors[name], time.time()) for name in sorted(trust.actors)]
     if as_json:
         print_json({"trust": str(path), "actors": actors})
         return

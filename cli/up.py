@@ -102,8 +102,8 @@ def _chaos(fleet: SystemFleet, seconds: float, seed: int | None, as_json: bool) 
     seed = random.SystemRandom().randrange(10**9) if seed is None else seed
     began = time.monotonic()
 
-    def say(words: str) -> None:
-        click.echo(f"{time.monotonic() - began:6.1f} s  {words}", err=as_json)
+    def say(text: str) -> None:
+        click.echo(f"{time.monotonic() - began:6.1f} s  {text}", err=as_json)
 
     result = ChaosRun(fleet, seed, seconds, say).play()
     if as_json:
@@ -127,8 +127,8 @@ def _tell_result(result: ChaosResult) -> None:
         click.echo(f"not judged, as no run tells: {', '.join(result.left_out)}")
     if not result.at_rest:
         click.echo("the actors did not come to rest, so what runs that go on lead to was not judged")
-    for words in result.violations:
-        click.echo(f"violated: {words}")
+    for sentence in result.violations:
+        click.echo(f"violated: {sentence}")
     for violation in {violation.of: violation for violation in reversed(result.violated)}.values():
         click.echo(violation_text(violation, SHOWN))
 
@@ -179,21 +179,21 @@ def _tell(fleet: SystemFleet, as_json: bool) -> None:
     screen.print()
     for machine, event, fields in _first_events(fleet):
         at = f"--at {fleet.folder / fleet.players[machine]}.sock"
-        words = f"tell {run} {event}{fields} --machine {machine}" if run else f"begin {machine} {event}{fields}"
-        screen.print(f"leasehold {words} {at}", markup=False, soft_wrap=True)
+        command = f"tell {run} {event}{fields} --machine {machine}" if run else f"begin {machine} {event}{fields}"
+        screen.print(f"leasehold {command} {at}", markup=False, soft_wrap=True)
     show = run or "RUN"
     screen.print(f"leasehold show {show} --at {fleet.folder}", markup=False, soft_wrap=True)
 
 
 def _first_events(fleet: SystemFleet) -> list[tuple[str, str, str]]:
     """The events from outside that the first machine of each role takes in its first state, with their fields."""
-    found = []
+    rows = []
     for role in fleet.model.roles.values():
         machine = fleet.program.roles[role.name].machine(0)
         if machine in fleet.players:
             events = [role.events[event] for event in role.first(0).on if event in role.events.keys() - role.answers]
-            found += [(machine, event.name, _blanks(f.name for f in event.fields)) for event in events]
-    return found
+            rows += [(machine, event.name, _blanks(f.name for f in event.fields)) for event in events]
+    return rows
 
 
 def _blanks(fields: Iterable[str]) -> str:

@@ -50,13 +50,13 @@ _REFUSALS = {
 }
 
 
-def _address(ctx: click.Context, param: click.Parameter, words: str | None) -> tuple[str, int] | None:
+def _address(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple[str, int] | None:
     """HOST:PORT; a usage error where it is of another form."""
-    if words is None:
+    if text is None:
         return None
-    host, colon, port = words.rpartition(":")
+    host, colon, port = text.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > 65535:
-        raise click.BadParameter(f"it takes HOST:PORT, as 127.0.0.1:9464, not {words[:60]!r}")
+        raise click.BadParameter(f"it takes HOST:PORT, as 127.0.0.1:9464, not {text[:60]!r}")
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
@@ -223,8 +223,8 @@ def verify(
         for actor, count in following.unsealed().items():
             say(f"no signature vouches for the last {counted(count, 'event')} of {actor}")
         if unread:
-            words = f"what {', '.join(unread)} may have done since cannot be read, so not all could be judged"
-            say(words, style="yellow")
+            message = f"what {', '.join(unread)} may have done since cannot be read, so not all could be judged"
+            say(message, style="yellow")
     if unread:
         return Exit.UNDECIDED
     return Exit.HOLDS if result.holds else Exit.UNDECIDED if result.undecided else Exit.VIOLATED
@@ -237,9 +237,9 @@ def _readers(sources: tuple[str, ...], keys: Trust | None, unsigned: bool, stret
         ClientError, StoreError, ChainError: a source cannot be read, or is none.
     """
     readers: list[ChainReader] = []
-    for words, of in each_source(sources):
-        with named_in_errors(words):
-            reader = ChainReader(words, keys, unsigned, of)
+    for name, of in each_source(sources):
+        with named_in_errors(name):
+            reader = ChainReader(name, keys, unsigned, of)
         if stretch.within is not None:
             if reader.actor not in stretch.within:
                 continue
@@ -259,8 +259,8 @@ def _in_stretch(
     model = stretch.played.model
     other = [chain[0] for chain in stretch.chains.values() if chain[0].spec != model.digest]
     if other:
-        words = f"up to the migration it was of specification {other[0].spec[:12]}, and not of {model.digest[:12]}"
-        return HistoryResult(faults=[CutFault(e.actor, e.position, "", words, UNDECIDED) for e in other])
+        reason = f"up to the migration it was of specification {other[0].spec[:12]}, and not of {model.digest[:12]}"
+        return HistoryResult(faults=[CutFault(e.actor, e.position, "", reason, UNDECIDED) for e in other])
     properties = {one: model.properties[one] for one in names} if names else None
     verification = HistoryVerification(
         CutsOfSystem(model), [r.actor for r in readers], properties, more=own, whole=True
@@ -284,11 +284,11 @@ def _check_options(follow: bool, seconds: float | None, metrics: tuple[str, int]
 @contextmanager
 def _until_told() -> Iterator[threading.Event]:
     """An event that Ctrl-C, SIGTERM and SIGHUP set."""
-    told = threading.Event()
+    stop = threading.Event()
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = [signal.signal(number, lambda *_: told.set()) for number in numbers]
+    before = [signal.signal(number, lambda *_: stop.set()) for number in numbers]
     try:
-        yield told
+        yield stop
     finally:
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)
@@ -313,8 +313,8 @@ def _follow(
     files.write(following.verification.result)  # a place that cannot be written to shows now, and not in some days
     progress = _Progress(following, files, as_json)
     until = None if seconds is None else time.monotonic() + seconds
-    with _until_told() as told:
-        while not told.is_set() and (until is None or time.monotonic() < until):
+    with _until_told() as stop:
+        while not stop.is_set() and (until is None or time.monotonic() < until):
             come = following.step()
             progress.violations()
             following.pass_time()
@@ -323,7 +323,7 @@ def _follow(
             if counts is not None:
                 counts.update()
             if not come:
-                told.wait(PAUSE_SECONDS if until is None else min(PAUSE_SECONDS, max(0.0, until - time.monotonic())))
+                stop.wait(PAUSE_SECONDS if until is None else min(PAUSE_SECONDS, max(0.0, until - time.monotonic())))
         come = True
         while come:  # what came before the end was told
             come = following.step()
@@ -372,16 +372,16 @@ class _Progress:
         self._told = time.monotonic()
         result, lag = self.following.verification.result, self.following.lag()
         late = f"{counted(lag.events, 'event')} and {lag.seconds:.1f} s behind"
-        found = f"{counted(len(result.violations), 'violation')}, {counted(len(result.faults), 'fault')}"
-        click.echo(f"{counted(result.events, 'event')}, {late}; {counted(result.cuts, 'cut')}, {found}", err=True)
+        findings = f"{counted(len(result.violations), 'violation')}, {counted(len(result.faults), 'fault')}"
+        click.echo(f"{counted(result.events, 'event')}, {late}; {counted(result.cuts, 'cut')}, {findings}", err=True)
 
 
 # What comes of it
 
 
-def _print(result: HistoryResult, signatures: bool, told: bool, wanted: Container[str]) -> None:
-    """The result; what was found is told already where `told`. Why a property that is `wanted` is not asked is said."""
-    if not told:
+def _print(result: HistoryResult, signatures: bool, printed: bool, wanted: Container[str]) -> None:
+    """The result, without what is `printed` already. Why a property that is `wanted` is not asked is said."""
+    if not printed:
         for violation in result.violations:
             click.echo(violation_text(violation, SHOWN) + "\n")
         for fault in result.faults:
@@ -393,11 +393,11 @@ def _print(result: HistoryResult, signatures: bool, told: bool, wanted: Containe
         if name in wanted:
             say(f"not asked: {name}: {why}", style="yellow")
     if others := sum(name not in wanted for name in result.not_asked):
-        what = f"{counted(others, 'property')} that no events can decide; --json says why"
-        say(f"not asked: {what}")
+        reason = f"{counted(others, 'property')} that no events can decide; --json says why"
+        say(f"not asked: {reason}")
     judged = f"{counted(result.events, 'event')}, {counted(result.runs, 'run')}, {counted(result.cuts, 'cut')}"
-    found = f"{counted(len(result.violations), 'violation')}, {counted(len(result.faults), 'fault')} of the events"
-    say(f"{judged}, {counted(result.asked, 'query')}: {found}")
+    findings = f"{counted(len(result.violations), 'violation')}, {counted(len(result.faults), 'fault')} of the events"
+    say(f"{judged}, {counted(result.asked, 'query')}: {findings}")
     if result.undecided:
         say("nothing is contradicted, but not all could be judged", style="yellow")
     if not signatures:

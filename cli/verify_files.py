@@ -56,11 +56,11 @@ class ViolationFiles:
                 _write(self.draw / "index.html", page)
         if self.junit is not None:
             seconds = time.monotonic() - self.began
-            words = verification_junit(
+            text = verification_junit(
                 self.model.name, self.model.digest, self.asked, result, seconds, self._told(result)
             )
             with writing(self.junit):
-                _write(self.junit, words)
+                _write(self.junit, text)
 
     def _told(self, result: HistoryResult) -> list[str]:
         """Each violation in words, which are made again where more is known of it."""
@@ -69,15 +69,15 @@ class ViolationFiles:
                 self._texts.append(_text(violation))
             elif self._texts[at][0] != violation.blame:
                 self._texts[at] = _text(violation)
-        return [words for _, words in self._texts]
+        return [text for _, text in self._texts]
 
 
 def _text(violation: Violation) -> tuple[Blame | None, str]:
     return violation.blame, violation_text(violation)
 
 
-def _write(path: Path, words: str) -> None:
+def _write(path: Path, text: str) -> None:
     if path.exists() and not path.is_file():
-        path.write_text(words, encoding="utf-8")  # such as a pipe, which nothing takes the place of
+        path.write_text(text, encoding="utf-8")  # such as a pipe, which nothing takes the place of
     else:
-        files.replace(path, words.encode(), MODE)
+        files.replace(path, text.encode(), MODE)

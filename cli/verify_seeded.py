@@ -35,8 +35,8 @@ def verify_seeded(name: str, as_json: bool) -> Exit:
             invariants = ", ".join(dict.fromkeys(v.property for v in one.trial.right)) if one.trial else ""
             screen.print(f"{one.bug.name}: {one.verdict} {invariants or one.reason}".rstrip(), markup=False)
 
-    found = seeded.reported(None if name == ALL else [name], show)
-    figures = seeded.reported_json(found, time.perf_counter() - begun)
+    results = seeded.reported(None if name == ALL else [name], show)
+    figures = seeded.reported_json(results, time.perf_counter() - begun)
     if as_json:
         print_json(figures)
     else:
@@ -51,8 +51,8 @@ def verify_seeded(name: str, as_json: bool) -> Exit:
 
 def _checkout() -> ModuleType:
     """Returns what plays the bugs, from the checkout that this package is of."""
-    found = (path for path in Path(leasehold.__file__).resolve().parents if (path / "tests/planted").is_dir())
-    root = next(found, None)
+    folders = (path for path in Path(leasehold.__file__).resolve().parents if (path / "tests/planted").is_dir())
+    root = next(folders, None)
     if root is None:
         raise click.UsageError(
             "--seeded needs a checkout of the repository, as seeded bugs are no part of the package; "

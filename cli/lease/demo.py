@@ -117,8 +117,8 @@ class Demo:
         """Kills an actor as `kill -9` does."""
         self.rig.fleet.kill(name)
 
-    def say(self, words: str) -> None:
-        self.news.append((self.seconds, words))
+    def say(self, text: str) -> None:
+        self.news.append((self.seconds, text))
 
     def state(self, name: str) -> str:
         """`up`, `down` or `recovering`."""
@@ -205,25 +205,27 @@ class Preset:
 
     def scripts(self, leases: int, tick_seconds: float) -> list[Iterable[ProcessFault]]:
         """The faults: each actor is killed at a random moment; pairs are parted; units die."""
-        chance, found = random.Random(f"crashes {self.seed}"), list[Iterable[ProcessFault]]()
+        chance, scripts = random.Random(f"crashes {self.seed}"), list[Iterable[ProcessFault]]()
         if self.crash:
-            found.append([ProcessFault("kill", name, after=chance.uniform(2.0, 4.0 + 3.0 * leases)) for name in ROLES])
+            scripts.append(
+                [ProcessFault("kill", name, after=chance.uniform(2.0, 4.0 + 3.0 * leases)) for name in ROLES]
+            )
         if self.parted:
-            found.append(self._partitions(tick_seconds))
+            scripts.append(self._partitions(tick_seconds))
         if self.reboot:
-            found.append(reboots_of(REBOOTS, self.within))
+            scripts.append(reboots_of(REBOOTS, self.within))
         if self.lose:
-            found.append(losses_of(random.Random(f"losses {self.seed}")))
-        return found
+            scripts.append(losses_of(random.Random(f"losses {self.seed}")))
+        return scripts
 
     def _partitions(self, tick_seconds: float) -> list[ProcessFault]:
         """One pair after the other is parted for longer than a term: broker and site say nothing to each other."""
-        chance, found, at = random.Random(f"partitions {self.seed}"), list[ProcessFault](), FIRST_SECONDS
+        chance, faults, at = random.Random(f"partitions {self.seed}"), list[ProcessFault](), FIRST_SECONDS
         for pair in ((TENANT, SITE), (TENANT, BROKER)):
             partition, ticks = drawn_partition(chance, pair, max(self.terms))
-            found.append(ProcessFault("partition", str(partition), after=at, lasts=ticks * tick_seconds))
-            at += found[-1].lasts + BETWEEN_SECONDS
-        return found
+            faults.append(ProcessFault("partition", str(partition), after=at, lasts=ticks * tick_seconds))
+            at += faults[-1].lasts + BETWEEN_SECONDS
+        return faults
 
 
 @verb(refusals={FleetError: Exit.BAD_SPEC})
@@ -319,9 +321,9 @@ def demo(
             rig.prepare()
             with fleet, oracle:
                 verifier = FleetVerifier(fleet) if crash else None
-                made = Demo(rig, oracle, workload, faults, losses if lose or reboot else None, verifier)
-                ended = _run(made, attended, quiet=as_json)
-                summary = {**made.summary(), "seed": seed}
+                demonstration = Demo(rig, oracle, workload, faults, losses if lose or reboot else None, verifier)
+                ended = _run(demonstration, attended, quiet=as_json)
+                summary = {**demonstration.summary(), "seed": seed}
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     finally:
@@ -333,38 +335,38 @@ def demo(
     return Exit.VIOLATED if summary["violations"] else Exit.HOLDS if ended else Exit.INTERRUPTED
 
 
-def _run(made: Demo, attended: bool, quiet: bool) -> bool:
+def _run(demonstration: Demo, attended: bool, quiet: bool) -> bool:
     """Until the workload is over, or somebody ends it; whether it came to its end."""
-    moved, before = time.monotonic(), made.oracle.last.states
+    moved, before = time.monotonic(), demonstration.oracle.last.states
     screen = Live(console=console(), auto_refresh=False, screen=True) if attended else nullcontext()
     with suppress(KeyboardInterrupt), _keys(attended) as pressed, screen as show:
-        while not made.over:
-            made.step()
+        while not demonstration.over:
+            demonstration.step()
             for key in pressed():
                 if key == "q":
                     return True
                 for name in ROLES:
                     if name[0] == key:
-                        made.kill(name)
+                        demonstration.kill(name)
             if show is not None:
-                show.update(picture(made), refresh=True)
+                show.update(picture(demonstration), refresh=True)
             elif not quiet:
-                _print_news(made)
-            now = made.oracle.last.states
+                _print_news(demonstration)
+            now = demonstration.oracle.last.states
             moved, before = (moved, before) if now == before else (time.monotonic(), now)
             if time.monotonic() - moved > PATIENCE_SECONDS:
-                made.oracle.violations.append(f"nothing has moved for {PATIENCE_SECONDS:.0f} s")
+                demonstration.oracle.violations.append(f"nothing has moved for {PATIENCE_SECONDS:.0f} s")
                 return True
             time.sleep(LOOK_SECONDS)
-        made.at_the_end()
+        demonstration.at_the_end()
         return True
     return False
 
 
-def _print_news(made: Demo) -> None:
-    while made.news:
-        second, words = made.news.pop(0)
-        click.echo(f"{second:6.1f} s  {words}")
+def _print_news(demonstration: Demo) -> None:
+    while demonstration.news:
+        second, text = demonstration.news.pop(0)
+        click.echo(f"{second:6.1f} s  {text}")
 
 
 @contextmanager
@@ -410,29 +412,29 @@ def _tell(summary: dict[str, Any]) -> None:
     counts, broken = _counts(summary)
     click.echo(f"{counts}{broken} in {summary['seconds']:.0f} s (seed {summary['seed']})")
     if "verifier" in summary:
-        found = summary["verifier"]
-        lag = found["lag"]
+        verifier = summary["verifier"]
+        lag = verifier["lag"]
         click.echo(
-            f"verifier: {found['violations']} violations, {found['events']} events, {found['cuts']} cuts; "
+            f"verifier: {verifier['violations']} violations, {verifier['events']} events, {verifier['cuts']} cuts; "
             f"at most {lag['most_seconds']:.1f} s behind, at the end {lag['events']} events"
         )
-    for words in summary["violations"]:
-        click.echo(f"violated: {words}")
+    for violation in summary["violations"]:
+        click.echo(f"violated: {violation}")
 
 
 # The picture on a terminal
 
 
-def picture(demo: Demo) -> Group:
+def picture(demonstration: Demo) -> Group:
     """Actors, leases with their units, and what happened last."""
-    found = demo.summary()
-    counts, broken = _counts(found)
-    style = "bold red" if found["violations"] else "green"
-    head = Text.assemble(("leasehold demo  ", "bold"), counts, (broken, style), f"   {found['seconds']:.0f} s")
+    summary = demonstration.summary()
+    counts, broken = _counts(summary)
+    style = "bold red" if summary["violations"] else "green"
+    head = Text.assemble(("leasehold demo  ", "bold"), counts, (broken, style), f"   {summary['seconds']:.0f} s")
     keys = Text("kill an actor: t(enant) b(roker) s(ite), or kill -9 from elsewhere; q ends", style="dim")
-    parts: list[Any] = [head, keys, Text(), _actors(demo), Text(), _leases(demo), Text()]
-    parts += [Text(f"{second:6.1f} s  {words}") for second, words in demo.news[-NEWS:]]
-    parts += [Text(f"violated: {words}", style="bold red") for words in found["violations"][-3:]]
+    parts: list[Any] = [head, keys, Text(), _actors(demonstration), Text(), _leases(demonstration), Text()]
+    parts += [Text(f"{second:6.1f} s  {text}") for second, text in demonstration.news[-NEWS:]]
+    parts += [Text(f"violated: {text}", style="bold red") for text in summary["violations"][-3:]]
     return Group(*parts)
 
 
