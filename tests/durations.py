@@ -24,9 +24,9 @@ def measured(reports: Iterable[Path]) -> Counter[str]:
     seconds: Counter[str] = Counter()
     for report in reports:
         for line in report.read_text(encoding="utf-8").splitlines():
-            found = MEASURED.fullmatch(line)
-            if found is not None and "[/" not in found[2] and " at 0x" not in found[2]:
-                seconds[found[2]] += float(found[1])
+            match = MEASURED.fullmatch(line)
+            if match is not None and "[/" not in match[2] and " at 0x" not in match[2]:
+                seconds[match[2]] += float(match[1])
     return seconds
 
 
@@ -43,9 +43,9 @@ def chosen(seconds: Counter[str]) -> tuple[list[str], list[str]]:
 
 def main() -> None:
     seconds = measured(map(Path, sys.argv[1:]))
-    for name, found in zip(("long", "slow"), chosen(seconds), strict=True):
+    for name, slowest in zip(("long", "slow"), chosen(seconds), strict=True):
         before = (FOLDER / f"{name}.txt").read_text(encoding="utf-8").splitlines()
-        tests = sorted({*found, *(test for test in before if test not in seconds)})
+        tests = sorted({*slowest, *(test for test in before if test not in seconds)})
         (FOLDER / f"{name}.txt").write_text("".join(f"{test}\n" for test in tests), encoding="utf-8")
         print(f"{len(tests)} tests are {name}")
 

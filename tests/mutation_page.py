@@ -82,32 +82,32 @@ def campaign(rules: Collection[str], count: int, seed: int) -> tuple[MutationRep
 
 def printed() -> Iterator[str]:
     """The page, line by line."""
-    (found, battery), (later, _) = campaign(EARLIER, SAMPLE, SEED), campaign(LATER, LATER_SAMPLE, LATER_SEED)
-    yield from page(found, battery)
+    (report, battery), (later, _) = campaign(EARLIER, SAMPLE, SEED), campaign(LATER, LATER_SAMPLE, LATER_SEED)
+    yield from page(report, battery)
     yield from of_conditions(later)
     yield ""
     yield OUTRO.rstrip()
 
 
-def page(found: MutationReport, battery: Battery) -> Iterator[str]:
+def page(report: MutationReport, battery: Battery) -> Iterator[str]:
     """Yields what becomes of those of the earlier rules; it has no times in it, so that it is the same everywhere."""
     yield INTRODUCTION
-    total, made = found.total, made_by(EARLIER)
+    total, made = report.total, made_by(EARLIER)
     yield f"The rules make {made.total():,} mutants. These results are of {total.made} of them, chosen at random;"
     digest = SystemLoader("lease")().digest
     yield f"the seed is {SEED}. They say nothing of the others, and are of specification {digest[:12]}."
     yield ""
     yield f"**{total.killed} of the {total.others} that are not refused, equivalent or unseen are killed:"
     yield f"{percent(total)}.**"
-    yield f"{len(found.survivors)} survive, {len(found.unexplained)} of them without an explanation."
+    yield f"{len(report.survivors)} survive, {len(report.unexplained)} of them without an explanation."
     yield ""
-    yield from table(found, made)
+    yield from table(report, made)
     yield ""
     yield "## Settings"
     yield ""
     yield "| | `--set` | faults | killed here first |"
     yield "|---|---|---|---|"
-    first = Counter(kill.trial for _, kill in found.kills)
+    first = Counter(kill.trial for _, kill in report.kills)
     for number, trial in enumerate(battery.trials, 1):
         yield f"| {number} | {settings(trial)} | {trial.budget or 'none'} | {first[trial]} |"
     yield ""
@@ -117,56 +117,56 @@ def page(found: MutationReport, battery: Battery) -> Iterator[str]:
     yield ""
     yield "| property | mutants |"
     yield "|---|---|"
-    for name, count in found.by_property().items():
+    for name, count in report.by_property().items():
         yield f"| {name} | {count} |"
     yield ""
-    yield f"## Survivors ({len(found.survivors)})"
+    yield f"## Survivors ({len(report.survivors)})"
     yield ""
     yield "*Noticed* is a witness or the case of a property that the mutant has lost."
     yield "The explanations are those of [mutation.yaml](../spec/systems/lease/mutation.yaml)."
     yield ""
-    yield from survivors(found)
+    yield from survivors(report)
     yield ""
 
 
-def of_conditions(found: MutationReport) -> Iterator[str]:
+def of_conditions(report: MutationReport) -> Iterator[str]:
     """Yields what becomes of those of the later rules, about conditions and what is exchanged."""
-    total, made = found.total, made_by(LATER)
+    total, made = report.total, made_by(LATER)
     yield "## Conditions of tasks, contracts, and what is taken for another"
     yield ""
     yield f"The rules that were added last make {made.total():,} other mutants. They are tried in the same settings,"
     yield f"and counted apart; these are {total.made} of them (seed {LATER_SEED})."
-    yield f"**{total.killed} of {total.others} are killed: {percent(total)}.** {len(found.unexplained)} of those that"
+    yield f"**{total.killed} of {total.others} are killed: {percent(total)}.** {len(report.unexplained)} of those that"
     yield "survive are without an explanation."
     yield "A contract says what policies and operators outside may do. A mutant without it is the same lease in a world"
     yield "that does more; where it survives, no property needs that contract."
     yield ""
-    yield from table(found, made)
+    yield from table(report, made)
     yield ""
-    yield from survivors(found)
+    yield from survivors(report)
 
 
 def made_by(rules: Collection[str]) -> Counter[str]:
     return Counter(m.rule for m in mutations(SystemLoader("lease")()) if m.rule in rules)
 
 
-def table(found: MutationReport, made: Counter[str]) -> Iterator[str]:
-    total = found.total
+def table(report: MutationReport, made: Counter[str]) -> Iterator[str]:
+    total = report.total
     yield "| rule | mutant | made | in the sample | refused | equivalent | unseen | killed | survive | score |"
     yield "|---|---|---|---|---|---|---|---|---|---|"
-    for rule, score in found.by_rule().items():
+    for rule, score in report.by_rule().items():
         yield f"| `{rule}` | {RULES[rule].doc} | {made[rule]} | {counts(score)} |"
     yield f"| all | | {made.total():,} | {counts(total)} |"
-    if refusals := found.refusals():
+    if refusals := report.refusals():
         yield ""
         yield "The linter's errors for which mutants are refused:"
         yield ", ".join(f"{code} ({count})" for code, count in refusals.items()) + "."
 
 
-def survivors(found: MutationReport) -> Iterator[str]:
+def survivors(report: MutationReport) -> Iterator[str]:
     yield "| mutant | place | an observer sees | explained | noticed |"
     yield "|---|---|---|---|---|"
-    for outcome in found.survivors:
+    for outcome in report.survivors:
         m = outcome.mutation
         explained = outcome.explanation or "no"
         yield f"| `{m.name}` | {place(m)} | {seen(outcome)} | {explained} | {noticed(outcome)} |"
@@ -176,10 +176,10 @@ def seen(outcome: MutantOutcome) -> str:
     """The step in which an observer sees the first difference, and after how many others that are the same."""
     if outcome.seen is None:
         return "not decided"
-    found, words = outcome.seen, []
-    words += [f"the mutant: {found.mutant}"] if found.mutant else []
-    words += [f"{'not' if found.mutant else 'never'}: {found.system}"] if found.system else []
-    return f"after {len(found.before)} steps, {'; '.join(words)}"
+    difference, parts = outcome.seen, []
+    parts += [f"the mutant: {difference.mutant}"] if difference.mutant else []
+    parts += [f"{'not' if difference.mutant else 'never'}: {difference.system}"] if difference.system else []
+    return f"after {len(difference.before)} steps, {'; '.join(parts)}"
 
 
 def counts(score: RuleScore) -> str:

@@ -209,8 +209,8 @@ def faults() -> Iterator[str]:
     yield "| point | the actor stops | for example |"
     yield "|---|---|---|"
     names = [name for system in ("lease", "two_phase_commit") for name in met(system)]
-    for point, words, part in POINTS:
-        yield f"| `{point}` | {words} | `{next(name for name in names if part in name)}` |"
+    for point, meaning, part in POINTS:
+        yield f"| `{point}` | {meaning} | `{next(name for name in names if part in name)}` |"
     yield ""
     yield "The model's state does not include a call of a policy or handler in progress, so in the model a point"
     yield "after a call is the same as the one before it; a running actor has both. `@NODE` at the end of a name"

@@ -205,7 +205,7 @@ def _known() -> re.Pattern[str]:
 
 @cache
 def _named_in(word: str) -> frozenset[str]:
-    return frozenset(found[1] for found in _known().finditer(word.lower()))
+    return frozenset(match[1] for match in _known().finditer(word.lower()))
 
 
 def _named(text: str) -> set[str]:
@@ -218,8 +218,8 @@ def test_generic_code_names_nothing_of_a_shipped_system() -> None:
     files = [name for name in _files() if name.endswith(".py") and name.split("/")[0] in LAYERS]
     assert [room for room in ROOMS if not any(name.startswith(room) for name in files)] == []
     generic = [name for name in files if not name.startswith(ROOMS) and (ROOT / name).is_file()]
-    found = {name: named for name in generic if (named := _named((ROOT / name).read_text()))}
-    assert found == NAMED
+    named_by_file = {name: named for name in generic if (named := _named((ROOT / name).read_text()))}
+    assert named_by_file == NAMED
 
 
 @pytest.mark.parametrize(
@@ -247,8 +247,8 @@ def test_only_what_a_verb_runs_is_imported(words: str) -> None:
     command = [sys.executable, "-X", "importtime", "-m", "leasehold", *words.split()]
     imported = subprocess.run(command, check=True, capture_output=True, text=True).stderr
     assert " leasehold.cli.main\n" in imported
-    found = re.findall(r"leasehold\.(?:faults\.simulation|checker\.recovery|checker\.mutation)\b.*", imported)
-    assert found == []
+    modules = re.findall(r"leasehold\.(?:faults\.simulation|checker\.recovery|checker\.mutation)\b.*", imported)
+    assert modules == []
 
 
 def test_every_tox_environment_says_what_it_does() -> None:
@@ -347,11 +347,11 @@ def test_every_test_that_a_document_names_exists() -> None:
     """A link to a file of tests, by the name of one test in it."""
     linked = re.compile(r"\[`(test_\w+)`\]\(([^)#]+\.py)\)")
     pages = [ROOT / name for name in _files() if name.endswith(".md") and (ROOT / name).is_file()]
-    found = [(page, *link) for page in pages for link in linked.findall(page.read_text())]
-    assert len(found) > 10
+    links = [(page, *link) for page in pages for link in linked.findall(page.read_text())]
+    assert len(links) > 10
     assert [
         (page.name, name)
-        for page, name, file in found
+        for page, name, file in links
         if not re.search(rf"^(async )?def {name}\(", (page.parent / file).read_text(), re.MULTILINE)
     ] == []
 
@@ -435,8 +435,8 @@ def test_no_module_is_imported_by_its_name_from_a_layer_above() -> None:
         for node in ast.walk(tree):
             match node:
                 case ast.Call(func=ast.Attribute(attr=called) | ast.Name(id=called), args=[first, *_]):
-                    words = ast.unparse(first).strip("f'\"") if called == "import_module" else ""
-                    assert not above or not words.startswith(above), f"{name}:{node.lineno}"
+                    target = ast.unparse(first).strip("f'\"") if called == "import_module" else ""
+                    assert not above or not target.startswith(above), f"{name}:{node.lineno}"
 
 
 def test_text_is_compiled_before_it_is_run() -> None:

@@ -13,10 +13,10 @@ LIMIT_SECONDS = 30.0
 def wait_until(true: Callable[[], Any], seconds: float = LIMIT_SECONDS) -> Any:
     """Returns what is true as soon as it is; a test that waits too long fails."""
     deadline = time.monotonic() + seconds
-    while not (found := true()):
+    while not (value := true()):
         assert time.monotonic() < deadline, "it did not come about in time"
         time.sleep(0.005)
-    return found
+    return value
 
 
 async def until(true: Callable[[], Any], seconds: float = LIMIT_SECONDS) -> None:

@@ -24,21 +24,21 @@ def main() -> None:
     parser.add_argument("--memory", type=float, default=16.0, help="GB that each search may hold")
     asked = parser.parse_args()
     settings = load("lease").faults.settings
-    found: list[Completed] = []
+    budgets: list[Completed] = []
     for report in deepen(load("lease", settings), asked.hours * 3600, memory=int(asked.memory * 1e9)):
-        found.append(Completed.of(report))
-        say(f"{found[-1].faults}: {found[-1].states:,} states, {found[-1].seconds:,.0f} s, {found[-1].verdict}")
+        budgets.append(Completed.of(report))
+        say(f"{budgets[-1].faults}: {budgets[-1].states:,} states, {budgets[-1].seconds:,.0f} s, {budgets[-1].verdict}")
         limits = f"--hours {asked.hours:g} --memory {asked.memory:g}G"
-        REPORT.write_text(_page(limits, settings, found), encoding="utf-8")
+        REPORT.write_text(_page(limits, settings, budgets), encoding="utf-8")
         del report  # its graph need not stay beside the next one
 
 
-def _page(limits: str, settings: Mapping[str, str], found: Sequence[Completed]) -> str:
+def _page(limits: str, settings: Mapping[str, str], budgets: Sequence[Completed]) -> str:
     constants = ", ".join(f"`{name}={value}`" for name, value in settings.items())
-    whole = counted(sum(b.complete for b in found), "budget")
-    most = max(b.states for b in found)
-    enough = next(n for n, b in enumerate(found) if b.states == most)
-    rest = f" After `{found[enough].faults}` more faults led to no more states." if enough < len(found) - 1 else ""
+    whole = counted(sum(b.complete for b in budgets), "budget")
+    most = max(b.states for b in budgets)
+    enough = next(n for n, b in enumerate(budgets) if b.states == most)
+    rest = f" After `{budgets[enough].faults}` more faults led to no more states." if enough < len(budgets) - 1 else ""
     lines = [
         "# The lease under ever larger budgets of faults",
         "",
@@ -49,7 +49,7 @@ def _page(limits: str, settings: Mapping[str, str], found: Sequence[Completed]) 
         "",
         "| faults | states | seconds | verdict |",
         "|---|---:|---:|---|",
-        *(f"| `{b.faults}` | {b.states:,} | {b.seconds:,.0f} | {b.verdict} |" for b in found),
+        *(f"| `{b.faults}` | {b.states:,} | {b.seconds:,.0f} | {b.verdict} |" for b in budgets),
         "",
         page.machine(),
         "",

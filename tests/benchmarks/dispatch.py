@@ -64,8 +64,8 @@ def flattened(system: System, life: Life) -> Flat:
             moves[source, event] = target
         cycle.append((event, taken.event[1]))
     for state in role.states.values():
-        for event, found in state.on.items():
-            moves.setdefault((state.name, event), found[0].target)
+        for event, transitions in state.on.items():
+            moves.setdefault((state.name, event), transitions[0].target)
     return Flat(tuple(life.core.states), moves, tuple(cycle))
 
 
@@ -102,23 +102,21 @@ def benchmark(quick: bool) -> Section:
                 runs[library] = partial(LIBRARIES[library](flat), max(5, laps // slower))
             except Missing as missing:
                 skipped.append(str(missing))
-        found = rounds(runs, times)
-        for what, figures in found.items():
-            every.setdefault(what, []).append(figures)
-        tables.append(_table(f"{name}: {len(flat.states)} states, {len(flat.cycle)} events", found))
+        figures_by_way = rounds(runs, times)
+        for way, figures in figures_by_way.items():
+            every.setdefault(way, []).append(figures)
+        tables.append(_table(f"{name}: {len(flat.states)} states, {len(flat.cycle)} events", figures_by_way))
     # Over all lives a round's figure is that of a mix with as many steps of each: the harmonic mean.
-    mixed = {
-        what: [len(turn) / sum(1 / f for f in turn) for turn in zip(*of, strict=True)] for what, of in every.items()
-    }
+    mixed = {way: [len(turn) / sum(1 / f for f in turn) for turn in zip(*of, strict=True)] for way, of in every.items()}
     tables.insert(0, _table("all six machines, as many steps of each", mixed))
     return Section("dispatch", "Dispatch: steps of the compiled core", HOW, tables, tuple(dict.fromkeys(skipped)))
 
 
-def _table(title: str, found: dict[str, list[float]]) -> Table:
-    base = found["dict of functions"]
+def _table(title: str, figures_by_way: dict[str, list[float]]) -> Table:
+    base = figures_by_way["dict of functions"]
     ours = (Target(SHARE), Target(LEAST, of_ratio=False))
     rows = [
-        Row(what, figures, () if figures is base else base, ours if what == "compiled core" else ())
-        for what, figures in found.items()
+        Row(way, figures, () if figures is base else base, ours if way == "compiled core" else ())
+        for way, figures in figures_by_way.items()
     ]
     return Table(title, "steps/s", rows, "the dict")

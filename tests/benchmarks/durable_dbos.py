@@ -58,7 +58,7 @@ def _kind(program: Program, kind: str, quick: bool) -> Table:
     ours, *theirs = rounds(runs, 1 if quick else 5).values()
     fastest = max(theirs, key=sum)
     rows = [Row("actor", ours, fastest, (Target(TIMES),))]
-    rows += [Row(f"dbos, workflows in {way}", found) for way, found in zip(ways, theirs, strict=True)]
+    rows += [Row(f"dbos, workflows in {way}", figures) for way, figures in zip(ways, theirs, strict=True)]
     return Table(kind, "transitions/s", rows, "the faster dbos")
 
 

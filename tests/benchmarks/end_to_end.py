@@ -98,15 +98,15 @@ def _alone(count: int, in_flight: int, sizes: list[int], sealed: bool) -> float:
         key = Path(folder) / "key"
         PrivateKey.generate().save(key)
         ports = ",".join(map(str, free_ports(len(NAMES))))
-        words = [ports, str(count), str(in_flight), ",".join(map(str, sizes)), str(key) if sealed else "-"]
-        return count / _relayed(words)
+        arguments = [ports, str(count), str(in_flight), ",".join(map(str, sizes)), str(key) if sealed else "-"]
+        return count / _relayed(arguments)
 
 
-def _relayed(words: list[str]) -> float:
+def _relayed(arguments: list[str]) -> float:
     """Seconds that the chains of three processes take."""
-    made = [
+    started = [
         subprocess.Popen(
-            [sys.executable, "-m", "tests.benchmarks.relay", name, *words],
+            [sys.executable, "-m", "tests.benchmarks.relay", name, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -115,17 +115,17 @@ def _relayed(words: list[str]) -> float:
         for name in NAMES
     ]
     try:
-        for process in made:
+        for process in started:
             assert process.stdout is not None
             assert process.stdout.readline() == "ready\n"
-        tenant = made[0]
+        tenant = started[0]
         assert tenant.stdin is not None
         assert tenant.stdout is not None
         tenant.stdin.write("go\n")
         tenant.stdin.flush()
         return float(tenant.stdout.readline())
     finally:
-        for process in made:
+        for process in started:
             process.communicate("end\n", timeout=30)
 
 

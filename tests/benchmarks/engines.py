@@ -58,9 +58,9 @@ def _systems(drawn: int) -> Iterator[tuple[str, System]]:
     for seed in range(drawn):
         for draw in (by_chance, busy):
             with tempfile.TemporaryDirectory() as place:
-                found = draw(Path(place), random.Random(seed))
-            if isinstance(found, System):
-                yield f"{draw.__name__} {seed}", found
+                drawn_system = draw(Path(place), random.Random(seed))
+            if isinstance(drawn_system, System):
+                yield f"{draw.__name__} {seed}", drawn_system
 
 
 def _text(value: object) -> str:
@@ -70,8 +70,8 @@ def _text(value: object) -> str:
 def _seconds(system: System, limits: Limits, engine: Engine) -> float:
     """The CPU seconds of a search."""
     begun = _cpu()
-    found: Exploration = explore(system, limits, engine=engine)
-    if not found.distinct:
+    exploration: Exploration = explore(system, limits, engine=engine)
+    if not exploration.distinct:
         raise RuntimeError(f"{system.name} has no states")
     return _cpu() - begun
 

@@ -76,20 +76,20 @@ def _two_phase(n: int, folder: Path, count: int) -> list[Table]:
     runs: dict[str, Callable[[], float]] = {}
     for engine in ("packed", "reference"):
         if n <= SLOWEST.get(engine, n):
-            held = memory.setdefault(engine, [])
-            runs[engine] = partial(_timed, (*explore, engine), folder, _ours, DISTINCT[n], held)
+            bytes_held = memory.setdefault(engine, [])
+            runs[engine] = partial(_timed, (*explore, engine), folder, _ours, DISTINCT[n], bytes_held)
     if shutil.which("spin") and n <= SLOWEST["SPIN"]:
         verifier = _spin(str(TWO_PHASE), settings, folder / f"two_phase{n}", DISTINCT[n])
         runs["SPIN"] = partial(_timed, verifier, folder, _spins, DISTINCT[n], memory.setdefault("SPIN", []))
     figures = rounds(runs, count)
     base = figures.get("SPIN", [])
     rows = []
-    for what, seconds in figures.items():
+    for label, seconds in figures.items():
         targets = []
-        if what == "packed":
+        if label == "packed":
             targets = [Target(AT_MOST[n], least=False, of_ratio=False)] if n in AT_MOST else []
             targets += [Target(1 / 3, least=False)] if n == 9 and base else []
-        rows.append(Row(what, seconds, base if what != "SPIN" else (), targets))
+        rows.append(Row(label, seconds, base if label != "SPIN" else (), targets))
     title = f"two-phase commit, {n} resource managers: {DISTINCT[n]:,} states"
     aimed = {"packed": [Target(BYTES, least=False, of_ratio=False)]} if n == 10 else {}
     held_each = _memory(f"the same, {n}", DISTINCT[n], memory, aimed)
@@ -97,29 +97,29 @@ def _two_phase(n: int, folder: Path, count: int) -> list[Table]:
 
 
 def _memory(
-    what: str,
+    title: str,
     states: int,
-    held: Mapping[str, Sequence[float]],
+    bytes_held: Mapping[str, Sequence[float]],
     aimed: Mapping[str, Sequence[Target]] = MappingProxyType({}),
 ) -> Table:
     """The bytes that were held at most by whoever searched, over the number of states."""
-    rows = [Row(who, [b / states for b in each], (), aimed.get(who, ())) for who, each in held.items()]
-    return Table(f"{what}: memory", "bytes/state", rows)
+    rows = [Row(who, [b / states for b in each], (), aimed.get(who, ())) for who, each in bytes_held.items()]
+    return Table(f"{title}: memory", "bytes/state", rows)
 
 
 def _every_run_decides(n: int, count: int) -> Table:
     system = load(LIVE, {"resource_managers": n})
-    found = explore(system, engine="packed")
-    if found.distinct != DISTINCT[n] or not found.holds:
+    exploration = explore(system, engine="packed")
+    if exploration.distinct != DISTINCT[n] or not exploration.holds:
         raise RuntimeError(f"{LIVE} with {n} resource managers is not as expected")
-    claims, whole = PropertyClaims(system, found.paths.world).graphical, found.graph
+    claims, whole = PropertyClaims(system, exploration.paths.world).graphical, exploration.graph
 
     def alone() -> float:
         graph = Graph()  # of which nothing is known yet but its edges
         graph.kinds, graph.names = whole.kinds, whole.names
         graph.take(whole.first, whole.targets, whole.rows)
         begun = time.perf_counter()
-        (decided,) = liveness.decide(claims, graph, found.paths, True, "")
+        (decided,) = liveness.decide(claims, graph, exploration.paths, True, "")
         seconds = time.perf_counter() - begun
         if decided.verdict != "exhausted":
             raise RuntimeError(f"that every run decides is {decided.verdict}")
@@ -128,7 +128,7 @@ def _every_run_decides(n: int, count: int) -> Table:
     both = {"search and liveness": lambda: explore(system, engine="packed").seconds, "liveness": alone}
     figures = rounds(both, count)
     aimed = {"liveness": [Target(DECIDED, least=False, of_ratio=False)]} if n == 7 else {}
-    rows = [Row(what, seconds, (), aimed.get(what, [])) for what, seconds in figures.items()]
+    rows = [Row(label, seconds, (), aimed.get(label, [])) for label, seconds in figures.items()]
     return Table(f"every run decides, {n} resource managers", "s", rows)
 
 
@@ -137,15 +137,18 @@ def _lease(quick: bool, folder: Path) -> list[Table]:
     chosen = {"max_units": "1" if quick else "3", "last_end": "2"}
     settings = tuple(word for name, value in chosen.items() for word in ("--set", f"{name}={value}"))
     states = explore(load("lease", chosen)).distinct
-    words = (sys.executable, "-m", "leasehold", "explore", "lease", *settings, "--json", "--engine")
-    memory: dict[str, list[float]] = {what: [] for what in ("packed", "reference")}
-    runs = {engine: partial(_timed, (*words, engine), folder, _ours, states, held) for engine, held in memory.items()}
+    command = (sys.executable, "-m", "leasehold", "explore", "lease", *settings, "--json", "--engine")
+    memory: dict[str, list[float]] = {label: [] for label in ("packed", "reference")}
+    runs = {
+        engine: partial(_timed, (*command, engine), folder, _ours, states, bytes_held)
+        for engine, bytes_held in memory.items()
+    }
     if shutil.which("spin"):
         verifier, memory["SPIN"] = _spin("lease", settings, folder / "lease", states), []
         runs["SPIN"] = partial(_timed, verifier, folder, _spins, states, memory["SPIN"])
     figures = rounds(runs, 1)
     base = figures["reference"]
-    rows = [Row(what, seconds, base if what != "reference" else ()) for what, seconds in figures.items()]
+    rows = [Row(label, seconds, base if label != "reference" else ()) for label, seconds in figures.items()]
     title = f"the lease, {', '.join(f'{name}={value}' for name, value in chosen.items())}: {states:,} states"
     return [Table(title, "s", rows, "the reference"), _memory("the same lease", states, memory)]
 
@@ -156,38 +159,40 @@ def _lease_with_faults(quick: bool, count: int) -> list[Table]:
     system = load("lease", system.faults.settings)
     budget = Budget.parse("crash=1" if quick else system.faults.budget)
     states = explore(system, budget=budget).distinct
-    words = (sys.executable, "-m", "leasehold", "crash", "lease", "--faults", str(budget), "--json")
+    command = (sys.executable, "-m", "leasehold", "crash", "lease", "--faults", str(budget), "--json")
     memory: dict[str, list[float]] = {"packed": []}
-    figures = rounds({"packed": partial(_timed, words, Path("."), _ours, states, memory["packed"])}, count)
+    figures = rounds({"packed": partial(_timed, command, Path("."), _ours, states, memory["packed"])}, count)
     targets = [] if quick else [Target(WITH_FAULTS, least=False, of_ratio=False)]
-    rows = [Row(what, seconds, (), targets) for what, seconds in figures.items()]
+    rows = [Row(label, seconds, (), targets) for label, seconds in figures.items()]
     title = f"crash lease --faults {budget}: {states:,} states"
     return [Table(title, "s", rows), _memory("the same crashes", states, memory)]
 
 
-def _spin(system: str, settings: Sequence[str], made: Path, states: int) -> tuple[str, ...]:
+def _spin(system: str, settings: Sequence[str], folder: Path, states: int) -> tuple[str, ...]:
     """SPIN's verifier for the exported model, made in a new folder, with a table for so many states."""
-    say(f"SPIN: a verifier for {made.name}")
-    made.mkdir()
+    say(f"SPIN: a verifier for {folder.name}")
+    folder.mkdir()
     export = (sys.executable, "-m", "leasehold", "export", system, *settings, "--to", "promela")
-    subprocess.run((*export, "--out", str(made / "model.pml")), check=True, capture_output=True)
-    subprocess.run(("spin", "-a", "model.pml"), cwd=made, check=True, capture_output=True)
+    subprocess.run((*export, "--out", str(folder / "model.pml")), check=True, capture_output=True)
+    subprocess.run(("spin", "-a", "model.pml"), cwd=folder, check=True, capture_output=True)
     compiler = ("cc", "-O3", "-DNOREDUCE", "-DSAFETY", "-DNOFAIR", "-DMEMLIM=20000", "-o", "pan", "pan.c")
-    subprocess.run(compiler, cwd=made, check=True, capture_output=True)
-    return str(made / "pan"), "-m1000000", f"-w{max(18, states.bit_length() + 1)}"
+    subprocess.run(compiler, cwd=folder, check=True, capture_output=True)
+    return str(folder / "pan"), "-m1000000", f"-w{max(18, states.bit_length() + 1)}"
 
 
-def _timed(words: Sequence[str], folder: Path, states: Callable[[str], int], expected: int, held: list[float]) -> float:
+def _timed(
+    command: Sequence[str], folder: Path, states: Callable[[str], int], expected: int, bytes_held: list[float]
+) -> float:
     """Seconds that a command takes; the bytes that it held at most are added to `held`."""
     known = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    launch = (sys.executable, "-S", "-c", LAUNCHER, *words)
+    launch = (sys.executable, "-S", "-c", LAUNCHER, *command)
     done = subprocess.run(launch, cwd=folder, capture_output=True, text=True, env=known, check=True)
     seconds, code, most = done.stderr.split()
     if int(code) not in (0, 1):
-        raise RuntimeError(f"{' '.join(words)} ends with {code}")
+        raise RuntimeError(f"{' '.join(command)} ends with {code}")
     if states(done.stdout) != expected:
-        raise RuntimeError(f"{' '.join(words)} counts {states(done.stdout):,} states, not {expected:,}")
-    held.append(float(most) * (1 if sys.platform == "darwin" else 1024))
+        raise RuntimeError(f"{' '.join(command)} counts {states(done.stdout):,} states, not {expected:,}")
+    bytes_held.append(float(most) * (1 if sys.platform == "darwin" else 1024))
     return float(seconds)
 
 
@@ -196,7 +201,7 @@ def _ours(text: str) -> int:
 
 
 def _spins(text: str) -> int:
-    found = re.search(r"(\d+) states, stored", text)
-    if found is None:
+    match = re.search(r"(\d+) states, stored", text)
+    if match is None:
         raise RuntimeError(f"SPIN does not say how many states it stored: {text[-300:]}")
-    return int(found[1])
+    return int(match[1])

@@ -93,7 +93,7 @@ def _patterns(cluster: Cluster, lives: Lives) -> dict[str, Pattern]:
     }
 
 
-def herd(found: Patterns, role: str, count: int, units: int, quiet: bool) -> Iterator[MachineInstance]:
+def herd(examples: Patterns, role: str, count: int, units: int, quiet: bool) -> Iterator[MachineInstance]:
     """Leases of a role.
 
     Args:
@@ -104,30 +104,30 @@ def herd(found: Patterns, role: str, count: int, units: int, quiet: bool) -> Ite
         quiet: nobody is known who could be told anything, as when all has been heard.
     """
     _, machine = ROLES[role]
-    below = {core.role for core in found.program.roles[machine].below}
-    memory = MachineTable(found.program, frozenset({machine, *below}))
+    below = {core.role for core in examples.program.roles[machine].below}
+    memory = MachineTable(examples.program, frozenset({machine, *below}))
     for number in range(count):
         name = f"{TENANT}:{number + 1}"
         full = role == "authority" and number >= units
-        pattern = found.over[machine] if full else found.active[machine]
+        pattern = examples.over[machine] if full else examples.active[machine]
         yield pattern.held(memory, RecordKey(name, machine), number % units, quiet)
         if role == "authority" and not full:
-            unit = found.active["unit[0]"].held(memory, RecordKey(BELOW, f"unit[{number}]"), number)
+            unit = examples.active["unit[0]"].held(memory, RecordKey(BELOW, f"unit[{number}]"), number)
             unit.metadata["lease"] = name
             yield unit
 
 
-async def fill(store: Store, found: Patterns, role: str, count: int, units: int, quiet: bool) -> None:
+async def fill(store: Store, examples: Patterns, role: str, count: int, units: int, quiet: bool) -> None:
     """Writes a herd into a store."""
-    rows, puts = RowCodec(found.program), dict[RecordKey, bytes]()
+    rows, puts = RowCodec(examples.program), dict[RecordKey, bytes]()
     await store.open(ROLES[role][0])
-    for held in herd(found, role, count, units, quiet):
+    for held in herd(examples, role, count, units, quiet):
         puts[held.key] = rows.write(held)
         if len(puts) == _PAGE:
             await store.commit(Batch(puts))
             puts = {}
-    words = _wishes(count) if role == "service manager" else {}
-    await store.commit(Batch(puts, (), words))
+    wishes = _wishes(count) if role == "service manager" else {}
+    await store.commit(Batch(puts, (), wishes))
     await store.close()
 
 

@@ -40,11 +40,11 @@ async def _shares(waiting: int, minutes: int) -> list[float]:
         for n in range(waiting):
             await cluster.tenant.command("service_manager", "demand", f"tenant:{n + 2}", 1, UNTIL, UNTIL)
         await cluster.settle()
-        found = []
+        shares = []
         for _ in range(minutes):
             began = time.process_time()
             for _ in range(60):
                 await cluster.advance()
                 await asyncio.sleep(1)
-            found.append((time.process_time() - began) / 60 * 100)
-        return found
+            shares.append((time.process_time() - began) / 60 * 100)
+        return shares

@@ -56,8 +56,8 @@ async def _recorded(generations: int, phase: int, units: int) -> tuple[System, R
 
 def recorded(generations: int, phases: int = PHASES, units: int = UNITS) -> tuple[System, list[Recording]]:
     """So many times two leases at a site of so many units, one after the other; once for each phase."""
-    found = [asyncio.run(_recorded(generations, phase, units)) for phase in range(phases)]
-    return found[0][0], [recording for _, recording in found]
+    recordings = [asyncio.run(_recorded(generations, phase, units)) for phase in range(phases)]
+    return recordings[0][0], [recording for _, recording in recordings]
 
 
 def actors(live: int) -> list[str]:

@@ -80,19 +80,19 @@ def median(figures: Sequence[float]) -> float:
     return statistics.median(figures)
 
 
-def say(words: str) -> None:
+def say(text: str) -> None:
     """Progress, for whoever waits."""
-    print(f"  {words}", file=sys.stderr, flush=True)
+    print(f"  {text}", file=sys.stderr, flush=True)
 
 
 def rounds(runs: Mapping[str, Callable[[], float]], count: int) -> dict[str, list[float]]:
     """Figures of things that run in turns, each so many times; what the last one left is collected before the next."""
-    figures: dict[str, list[float]] = {what: [] for what in runs}
+    figures: dict[str, list[float]] = {label: [] for label in runs}
     for turn in range(count):
-        for what, run in runs.items():
+        for label, run in runs.items():
             gc.collect()
-            figures[what].append(run())
-            say(f"round {turn + 1} of {count}, {what}: {short(figures[what][-1])}")
+            figures[label].append(run())
+            say(f"round {turn + 1} of {count}, {label}: {short(figures[label][-1])}")
     return figures
 
 

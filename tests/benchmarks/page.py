@@ -36,11 +36,11 @@ with the smallest and the largest. `python -m tests.benchmarks NAME` measures on
 
 def machine() -> str:
     """The machine in one paragraph, without its name."""
-    found = [f"{name} {_version(name)}" for name in LIBRARIES if _version(name)]
+    versions = [f"{name} {_version(name)}" for name in LIBRARIES if _version(name)]
     return (
         f"Machine: {os.cpu_count()} cores, {_processor()}, {_memory()}; {platform.system()} {platform.release()};"
         f" file system {_file_system(PAGE.parent)}. Python {platform.python_version()}, SQLite"
-        f" {sqlite3.sqlite_version}, {', '.join(found)}."
+        f" {sqlite3.sqlite_version}, {', '.join(versions)}."
     )
 
 
@@ -83,13 +83,13 @@ def write(section: Section, page: Path = PAGE) -> None:
     put(page, _HEAD, section.name, text(section, machine()))
 
 
-def put(page: Path, head: str, name: str, words: str) -> None:
+def put(page: Path, head: str, name: str, content: str) -> None:
     """Puts text between the marks of a name, in the place of what is there, or at the end; a new page has a head."""
     before = page.read_text() if page.exists() else head
     first, last = f"<!-- {name} -->", f"<!-- end of {name} -->"
-    fresh = f"{first}\n{words}\n{last}"
-    after, found = re.subn(f"{re.escape(first)}.*?{re.escape(last)}", lambda _: fresh, before, flags=re.DOTALL)
-    page.write_text(after if found else f"{before.rstrip()}\n\n{fresh}\n")
+    fresh = f"{first}\n{content}\n{last}"
+    after, replaced = re.subn(f"{re.escape(first)}.*?{re.escape(last)}", lambda _: fresh, before, flags=re.DOTALL)
+    page.write_text(after if replaced else f"{before.rstrip()}\n\n{fresh}\n")
 
 
 def _table(table: Table) -> str:
@@ -121,8 +121,8 @@ def _version(package: str) -> str:
 
 
 def _processor() -> str:
-    found = re.search(r"^model name\s*: (.*)$", _read("/proc/cpuinfo"), re.MULTILINE)
-    return found[1] if found else platform.processor() or "unknown processor"
+    match = re.search(r"^model name\s*: (.*)$", _read("/proc/cpuinfo"), re.MULTILINE)
+    return match[1] if match else platform.processor() or "unknown processor"
 
 
 def _memory() -> str:

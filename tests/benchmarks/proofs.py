@@ -71,9 +71,9 @@ def main() -> None:
     systems = parser.parse_args().systems or SYSTEMS
     page.put(PAGE, HEAD, "about", f"{ABOUT.strip()}\n\n{page.machine()}")
     for name in systems:
-        found, seconds = proved(name)
-        say(f"{name}: {found['proved']} proved, {found['undecided']} undecided, {seconds:.1f} CPU seconds")
-        page.put(PAGE, HEAD, name, section(name, found, seconds))
+        proof, seconds = proved(name)
+        say(f"{name}: {proof['proved']} proved, {proof['undecided']} undecided, {seconds:.1f} CPU seconds")
+        page.put(PAGE, HEAD, name, section(name, proof, seconds))
 
 
 def folder_of(name: str) -> Path:
@@ -88,8 +88,8 @@ def proved(name: str) -> tuple[dict[str, Any], float]:
     command = [sys.executable, "-m", "leasehold", "prove", str(folder_of(name)), "--fresh", "--json", *limit]
     before = _cpu()
     done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found, _cpu() - before
+    proof: dict[str, Any] = json.loads(done.stdout)
+    return proof, _cpu() - before
 
 
 def _cpu() -> float:
@@ -97,28 +97,28 @@ def _cpu() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def section(name: str, found: Mapping[str, Any], seconds: float) -> str:
-    lemmas, made = found["lemmas"], found["assumptions"]
+def section(name: str, proof: Mapping[str, Any], seconds: float) -> str:
+    lemmas, assumptions = proof["lemmas"], proof["assumptions"]
     hold = sum(lemma["verdict"] == "proved" for lemma in lemmas)
-    given = f"Lemmas: {len(lemmas)} in lemmas.yaml ({hold} of them hold), {len(found['found_lemmas'])} found"
+    given = f"Lemmas: {len(lemmas)} in lemmas.yaml ({hold} of them hold), {len(proof['found_lemmas'])} found"
     return "\n".join(
         [
             f"## {name}",
             "",
-            f"For {found['for']}. Machines: {_listed(made['machines'])}. Queries of at most"
-            f" {made['limit_seconds']:g} s. {given}; {found['helpers']} auxiliary invariants."
+            f"For {proof['for']}. Machines: {_listed(assumptions['machines'])}. Queries of at most"
+            f" {assumptions['limit_seconds']:g} s. {given}; {proof['helpers']} auxiliary invariants."
             f" {seconds:.1f} CPU seconds.",
             "",
             "| property | kind | verdict | by, or why not |",
             "|---|---|---|---|",
-            *(f"| `{p['name']}` | {p['kind']} | {_verdict(p)} | {_how(p)} |" for p in found["properties"]),
-            *(["", f"For the explorer alone: {_named(found['not_asked'])}."] if found["not_asked"] else []),
+            *(f"| `{p['name']}` | {p['kind']} | {_verdict(p)} | {_how(p)} |" for p in proof["properties"]),
+            *(["", f"For the explorer alone: {_named(proof['not_asked'])}."] if proof["not_asked"] else []),
         ]
     )
 
 
 def _listed(values: Mapping[str, str]) -> str:
-    return ", ".join(f"{name} {words}" for name, words in values.items())
+    return ", ".join(f"{name} {text}" for name, text in values.items())
 
 
 def _named(names: Sequence[str]) -> str:

@@ -34,12 +34,12 @@ leases are active. The file was in the system's cache.
 
 def benchmark(quick: bool) -> Section:
     leases, units = (60, 40) if quick else (LEASES, MOST_UNITS)
-    found = patterns_of(units)
+    patterns = patterns_of(units)
     runs: dict[str, Callable[[], float]] = {}
     for role in ROLES:
         if role != "service manager":
-            runs[f"{role}, {QUIET}"] = partial(_start, found, role, leases, units, True)
-        runs[f"{role}, every work begun"] = partial(_start, found, role, leases, units, False)
+            runs[f"{role}, {QUIET}"] = partial(_start, patterns, role, leases, units, True)
+        runs[f"{role}, every work begun"] = partial(_start, patterns, role, leases, units, False)
     figures = rounds(runs, 1 if quick else 3)
     return section(figures, leases)
 
@@ -48,17 +48,17 @@ def section(figures: Mapping[str, Sequence[float]], leases: int) -> Section:
     """Returns what the seconds of each run, by its name, say."""
     target = (Target(SECONDS, least=False, of_ratio=False),)
     rows = []
-    for what, seconds in figures.items():
-        role, _, begun = what.partition(", ")
+    for label, seconds in figures.items():
+        role, _, begun = label.partition(", ")
         base = figures.get(f"{role}, {QUIET}", ()) if begun != QUIET else ()
-        rows.append(Row(f"{what}, {leases:,} leases", seconds, base, target))
+        rows.append(Row(f"{label}, {leases:,} leases", seconds, base, target))
     table = Table("start until the first answer", "s", rows, QUIET)
     return Section("recovery", "Recovery of an actor", HOW, [table])
 
 
-def _start(found: Patterns, role: str, leases: int, units: int, quiet: bool) -> float:
+def _start(patterns: Patterns, role: str, leases: int, units: int, quiet: bool) -> float:
     with sqlite() as place:
-        asyncio.run(fill(place.store(), found, role, leases, units, quiet))
+        asyncio.run(fill(place.store(), patterns, role, leases, units, quiet))
         return asyncio.run(_started(place.url, role, leases, units))
 
 

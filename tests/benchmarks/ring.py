@@ -38,25 +38,27 @@ PHASES = ("start", "enter, one after the other", "elect, one starts", "elect, al
 
 def benchmark(quick: bool) -> Section:
     members, processes, times = (20, 3, 1) if quick else (MEMBERS, PROCESSES, 3)
-    found: dict[str, list[Figures]] = {"one": [], "own": []}
+    figures_by_way: dict[str, list[Figures]] = {"one": [], "own": []}
     runs: dict[str, Callable[[], float]] = {
-        f"{members:,} members in one process": partial(_noted, found["one"], partial(_one_process, members)),
-        f"{processes} processes": partial(_noted, found["own"], partial(_processes, processes)),
+        f"{members:,} members in one process": partial(_noted, figures_by_way["one"], partial(_one_process, members)),
+        f"{processes} processes": partial(_noted, figures_by_way["own"], partial(_processes, processes)),
     }
     rounds(runs, times)
     tables = [
-        Table(f"{what}, time to", "s", [Row(name, [f[name] for f in figures]) for name in PHASES])
-        for what, figures in zip(runs, found.values(), strict=True)
+        Table(f"{label}, time to", "s", [Row(name, [f[name] for f in figures]) for name in PHASES])
+        for label, figures in zip(runs, figures_by_way.values(), strict=True)
     ]
-    memory = [Row(what, [f["memory"] for f in figures]) for what, figures in zip(runs, found.values(), strict=True)]
+    memory = [
+        Row(label, [f["memory"] for f in figures]) for label, figures in zip(runs, figures_by_way.values(), strict=True)
+    ]
     how = HOW.format(members=members, processes=processes)
     return Section("ring", "Many members: the election on a ring", how, [*tables, Table("a member", "kB", memory)])
 
 
-def _noted(found: list[Figures], run: Callable[[], Figures]) -> float:
+def _noted(figures: list[Figures], run: Callable[[], Figures]) -> float:
     """Runs both elections anew; returns the time of the first."""
-    found.append(run())
-    return found[-1]["elect, one starts"]
+    figures.append(run())
+    return figures[-1]["elect, one starts"]
 
 
 # In one process

@@ -135,9 +135,9 @@ def transitions(flat: Flat) -> Callable[[int], float]:
     moves = [{"trigger": event, "source": source, "dest": target} for source, event, target in flat.round_moves()]
     Machine(model, states=list(flat.states), initial=flat.states[0], auto_transitions=False, transitions=moves)
     calls = [getattr(model, event) for event in _names(flat)]
-    found = partial(_ring, calls)
+    ring = partial(_ring, calls)
     assert model.state == flat.states[0]
-    return found
+    return ring
 
 
 def statemachine(flat: Flat) -> Callable[[int], float]:

@@ -140,10 +140,10 @@ def run(leases: tuple[int, ...], terms_ticks: tuple[int, ...], repeats: int) -> 
     """Measures all points."""
     points = []
     for setup, many in product(SETUPS, leases):
-        found = asyncio.run(measure(setup, many, terms_ticks, repeats))
-        told = "  ".join(f"{p.term_ticks}: {p.cpu_ms:.3g}" for p in found)
-        print(f"{setup}, leases: {many}, ms of processor time per tick by term: {told}", flush=True)
-        points += found
+        measured = asyncio.run(measure(setup, many, terms_ticks, repeats))
+        figures = "  ".join(f"{p.term_ticks}: {p.cpu_ms:.3g}" for p in measured)
+        print(f"{setup}, leases: {many}, ms of processor time per tick by term: {figures}", flush=True)
+        points += measured
     return points
 
 

@@ -67,7 +67,7 @@ def page(points: Sequence[Point], units: int, repeats: int, forget_ticks: int) -
 
 def _table(points: Sequence[Point]) -> list[str]:
     terms = sorted({p.term_ticks for p in points})
-    found = {(p.leases, p.term_ticks): p for p in points}
+    by_leases_and_term = {(p.leases, p.term_ticks): p for p in points}
     lines = [
         "Milliseconds of real time for each tick, by the term t in ticks; in parentheses the processor time.",
         "",
@@ -75,7 +75,7 @@ def _table(points: Sequence[Point]) -> list[str]:
         "|---:" * (len(terms) + 1) + "|",
     ]
     for leases in sorted({p.leases for p in points}):
-        row = [found[leases, t] for t in terms]
+        row = [by_leases_and_term[leases, t] for t in terms]
         lines.append(f"| {leases} | " + " | ".join(f"{_short(p.wall_ms)} ({_short(p.cpu_ms)})" for p in row) + " |")
     return lines
 
@@ -92,9 +92,11 @@ def _shortest(points: Sequence[Point], units: int) -> list[str]:
         "| leases | " + " | ".join(setups) + " |",
         "|---:" * (len(setups) + 1) + "|",
     ]
-    found = {(p.setup, p.leases): p.cpu_ms * term for p in points if p.term_ticks == term}
+    ms_by_setup = {(p.setup, p.leases): p.cpu_ms * term for p in points if p.term_ticks == term}
     for leases in sorted({p.leases for p in points}):
-        cells = (f"{_short(ms)} ms, {1000 * units / ms:,.0f} units/s" for ms in (found[s, leases] for s in setups))
+        cells = (
+            f"{_short(ms)} ms, {1000 * units / ms:,.0f} units/s" for ms in (ms_by_setup[s, leases] for s in setups)
+        )
         lines.append(f"| {leases} | " + " | ".join(cells) + " |")
     return lines
 

@@ -51,16 +51,16 @@ def plot(points: Sequence[Point], units: int) -> str:
         _over_leases(panels[3], points, setups)
         for ax in panels[::2]:
             ax.set_ylabel("overhead (ms of processor time per tick)")
-        words = f"What leasing costs when {units} units change hands every term"
-        figure.suptitle(words, x=0.01, ha="left", fontsize=12, fontweight="bold")
+        title = f"What leasing costs when {units} units change hands every term"
+        figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
         out = io.StringIO()
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
-def _frame(ax: Any, words: str, heights: Sequence[float]) -> None:
+def _frame(ax: Any, title: str, heights: Sequence[float]) -> None:
     """Title, and a logarithmic axis of milliseconds for these."""
-    ax.set_title(words[0].upper() + words[1:], loc="left", fontsize=10)
+    ax.set_title(title[0].upper() + title[1:], loc="left", fontsize=10)
     ax.set_yscale("log")
     ax.set_ylim(min(heights) / 1.4, max(heights) * 1.4)
     ax.yaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:g}"))
@@ -94,28 +94,28 @@ def _over_leases(ax: Any, points: Sequence[Point], setups: Sequence[str]) -> Non
     _labels(ax, lines)
 
 
-def _across(ax: Any, at: Sequence[int], words: str) -> None:
+def _across(ax: Any, at: Sequence[int], label: str) -> None:
     ax.set_xscale("log")
     ax.set_xticks(at, [str(n) for n in at])
     ax.xaxis.set_minor_formatter(NullFormatter())
     ax.tick_params(axis="x", which="minor", length=0)
-    ax.set_xlabel(words)
+    ax.set_xlabel(label)
 
 
 def _labels(ax: Any, lines: Sequence[tuple[float, str, str]]) -> None:
     """Words at the ends of lines, moved apart where they would touch: in shares of the panel's height."""
     low, high = (math.log(limit) for limit in ax.get_ylim())
-    wanted = sorted(((math.log(y) - low) / (high - low), words, colour) for y, words, colour in lines)
-    height = 0.055 * max(words.count("\n") + 1 for _, words, _ in wanted)
+    wanted = sorted(((math.log(y) - low) / (high - low), label, colour) for y, label, colour in lines)
+    height = 0.055 * max(label.count("\n") + 1 for _, label, _ in wanted)
     places = [at for at, _, _ in wanted]
     for _ in range(100):
         for i in range(len(places) - 1):
             touch = height - (places[i + 1] - places[i])
             if touch > 0:
                 places[i], places[i + 1] = places[i] - touch / 2, places[i + 1] + touch / 2
-    for place, (_, words, colour) in zip(places, wanted, strict=True):
+    for place, (_, label, colour) in zip(places, wanted, strict=True):
         ax.annotate(
-            words,
+            label,
             (1, place),
             xycoords="axes fraction",
             xytext=(2, 0),

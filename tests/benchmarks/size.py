@@ -27,12 +27,12 @@ store.
 
 def benchmark(quick: bool) -> Section:
     units = 20 if quick else MOST_UNITS
-    found = patterns_of(units)
+    patterns = patterns_of(units)
     memory, disk = [], []
     for role in ROLES:
         leases = units if role == "authority" else 30 if quick else LEASES
         files: list[int] = []
-        run = partial(_bytes, found, role, leases, units, files)
+        run = partial(_bytes, patterns, role, leases, units, files)
         (figures,) = rounds({role: run}, 1 if quick else 3).values()
         memory.append(Row(f"{role}, {leases:,} leases", figures))
         disk.append(Row(f"{role}, {leases:,} leases", [size / leases for size in files]))
@@ -40,12 +40,12 @@ def benchmark(quick: bool) -> Section:
     return Section("size", "Size of an idle lease", HOW, tables)
 
 
-def _bytes(found: Patterns, role: str, leases: int, units: int, files: list[int]) -> float:
+def _bytes(patterns: Patterns, role: str, leases: int, units: int, files: list[int]) -> float:
     """Bytes of memory of a lease; the bytes of the file are added to `files`."""
     sizes = []
     for count in (0, leases):
         with sqlite() as place:
-            asyncio.run(fill(place.store(), found, role, count, units, True))
+            asyncio.run(fill(place.store(), patterns, role, count, units, True))
             sizes.append(
                 (asyncio.run(_held(place.url, role, count, units)), Path(place.folder, "actor.db").stat().st_size)
             )

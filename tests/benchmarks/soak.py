@@ -78,10 +78,10 @@ class Soak:
             time.sleep(min(every, 0.05))
         self.drain(began)
 
-    def change(self, what: str, lease: str, units: int) -> None:
+    def change(self, kind: str, lease: str, units: int) -> None:
         tenant = self.fleet.client(TENANT)
         try:
-            if what == "close":
+            if kind == "close":
                 tenant.post("leases", lease, "tell", event="close")
                 self.closed_early += 1
             else:
@@ -100,21 +100,21 @@ class Soak:
             time.sleep(SAMPLE_SECONDS)
 
     def sample(self, seconds: float) -> None:
-        found = Sample(round(seconds, 1), {}, {}, {})
+        sample = Sample(round(seconds, 1), {}, {}, {})
         for name in ROLES:
             status = Path(f"/proc/{self.fleet.processes[name].pid}/status").read_text()
             kilobytes = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
-            found.memory_mb[name] = kilobytes / 1024
+            sample.memory_mb[name] = kilobytes / 1024
             files = self.fleet.folder.glob(f"{name}.db*")
-            found.store_mb[name] = sum(file.stat().st_size for file in files) / 1e6
+            sample.store_mb[name] = sum(file.stat().st_size for file in files) / 1e6
             states = self.fleet.client(name).get("states")
-            found.machines[name] = sum(n for role, of in states.items() if role != "unit" for n in of.values())
-        self.samples.append(found)
+            sample.machines[name] = sum(n for role, of in states.items() if role != "unit" for n in of.values())
+        self.samples.append(sample)
         numbers = "  ".join(
-            f"{n}: {found.machines[n]} held, {found.memory_mb[n]:.0f} MB, store {found.store_mb[n]:.1f} MB"
+            f"{n}: {sample.machines[n]} held, {sample.memory_mb[n]:.0f} MB, store {sample.store_mb[n]:.1f} MB"
             for n in ROLES
         )
-        print(f"{found.seconds:7.0f} s  {self.asked} leases  {numbers}", file=sys.stderr, flush=True)
+        print(f"{sample.seconds:7.0f} s  {self.asked} leases  {numbers}", file=sys.stderr, flush=True)
 
 
 def late_duplicate(fleet: Fleet, lease: str) -> str:
@@ -166,8 +166,8 @@ def main() -> int:
             left = dict(soak.samples[-1].machines)
             duplicate = late_duplicate(fleet, f"{TENANT}:1")
             after = {name: (fleet.about(name) or {}).get("machines") for name in ROLES}
-            words = {name: _intervals(fleet, name) for name in ROLES}
-    report = text(soak, counts, left, duplicate, words)
+            sizes = {name: _intervals(fleet, name) for name in ROLES}
+    report = text(soak, counts, left, duplicate, sizes)
     given.out.write_text(report)
     print(report)
     good = left == dict.fromkeys(ROLES, 0) and "over and forgotten" in duplicate and after[BROKER] == 0
@@ -177,11 +177,11 @@ def main() -> int:
 def _intervals(fleet: Fleet, name: str) -> int:
     """Returns how many bytes an actor keeps of all that it has forgotten."""
     with sqlite3.connect(f"file:{fleet.folder / name}.db?mode=ro", uri=True) as connection:
-        found = connection.execute("SELECT sum(length(body)) FROM word WHERE name LIKE 'pruned of %'").fetchone()[0]
-    return int(found or 0)
+        size = connection.execute("SELECT sum(length(body)) FROM word WHERE name LIKE 'pruned of %'").fetchone()[0]
+    return int(size or 0)
 
 
-def text(soak: Soak, counts: Any, left: Any, duplicate: str, words: dict[str, int]) -> str:
+def text(soak: Soak, counts: Any, left: Any, duplicate: str, sizes: dict[str, int]) -> str:
     second, last = thirds(soak.samples, soak.seconds)
     commits = ", ".join(f"{name} {counts[name].get('commits', 0):,}" for name in ROLES)
     lines = [
@@ -209,7 +209,7 @@ def text(soak: Soak, counts: Any, left: Any, duplicate: str, words: dict[str, in
         "",
         f"Commits: {commits}.",
         f"In the end {sum(left.values())} leases were held. What is kept of the forgotten ones: "
-        + ", ".join(f"{name} {size} bytes" for name, size in words.items())
+        + ", ".join(f"{name} {size} bytes" for name, size in sizes.items())
         + ".",
         f"A late duplicate of the first lease's first message was answered: `{duplicate}`.",
         "",

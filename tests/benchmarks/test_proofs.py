@@ -43,7 +43,7 @@ def test_a_section_says_what_is_proved_and_what_is_not() -> None:
         {"name": "two", "kind": "step", "verdict": "undecided", "method": "", "reason": "it was not decided"},
         {"name": "three", "kind": "always", "verdict": "counterexample", "method": "explored", "faults": "crash=1"},
     ]
-    found = {
+    proof = {
         "for": "all values",
         "assumptions": {"machines": {"a": "1"}, "limit_seconds": 3.0},
         "lemmas": [],
@@ -52,9 +52,9 @@ def test_a_section_says_what_is_proved_and_what_is_not() -> None:
         "properties": rows,
         "not_asked": [],
     }
-    words = section("some", found, 1.25)
-    verdicts = [row[2] for row in ROW.findall(words)]
+    text = section("some", proof, 1.25)
+    verdicts = [row[2] for row in ROW.findall(text)]
     assert verdicts == ["proved, but vacuous", "undecided", "counterexample"]
-    assert "never so" in words
-    assert "it was not decided" in words
-    assert "explored with crash=1" in words
+    assert "never so" in text
+    assert "it was not decided" in text
+    assert "explored with crash=1" in text

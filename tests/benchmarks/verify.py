@@ -87,10 +87,10 @@ class Following:
             self.verification.add(actor, some)
         for name in self.names:
             self.verification.cuts.merge.quiet(name, events[-1].now, events[-1].time)
-        found = self.verification.judge()
+        violations = self.verification.judge()
         seconds = self.watch.seconds() - began
-        if found or self.verification.cuts.faults:
-            raise RuntimeError(f"{[v.property for v in found]} {self.verification.cuts.faults[:3]}")
+        if violations or self.verification.cuts.faults:
+            raise RuntimeError(f"{[v.property for v in violations]} {self.verification.cuts.faults[:3]}")
         return seconds
 
     def again(self) -> float:
@@ -148,8 +148,8 @@ def benchmark(quick: bool) -> Section:
         try:
             for others in waiting:
                 with opened() as url:
-                    found = live(known, recordings, moving, others, url, size, rest)
-                rates += rows_of(f"{place}, {moving + others:,} live", found)
+                    figures = live(known, recordings, moving, others, url, size, rest)
+                rates += rows_of(f"{place}, {moving + others:,} live", figures)
         except Missing as missing:
             skipped.append(str(missing))
     tables = [
@@ -166,12 +166,12 @@ def queries_of(known: CutsOfSystem) -> int:
     return following.verification.result.asked
 
 
-def rows_of(what: str, found: dict[str, list[float]]) -> list[Row]:
-    again = found["again"]
+def rows_of(label: str, figures: dict[str, list[float]]) -> list[Row]:
+    again = figures["again"]
     return [
-        Row(f"{what}: verified", found["verified"]),
-        Row(f"{what}: plain inserts", found["inserted"], found["verified"]),
-        *([Row(f"{what}: everything again", again, found["verified"][: len(again)])] if again else []),
+        Row(f"{label}: verified", figures["verified"]),
+        Row(f"{label}: plain inserts", figures["inserted"], figures["verified"]),
+        *([Row(f"{label}: everything again", again, figures["verified"][: len(again)])] if again else []),
     ]
 
 

@@ -35,14 +35,14 @@ def benchmark(quick: bool) -> Section:
     known = CutsOfSystem(system)
     gc.collect()
     gc.freeze()  # what was recorded: the verifier does not hold it
-    found: dict[str, list[Grown]] = defaultdict(list)
+    by_place: dict[str, list[Grown]] = defaultdict(list)
     skipped: dict[str, str] = {}
     try:
         for _ in range(1 if quick else ROUNDS):
             for place in [p for p in PLACES if p not in skipped]:
                 try:
                     with PLACES[place]() as url:
-                        found[place].append(grown(known, long, url, size, place))
+                        by_place[place].append(grown(known, long, url, size, place))
                 except Missing as missing:
                     skipped[place] = str(missing)
     finally:
@@ -51,7 +51,7 @@ def benchmark(quick: bool) -> Section:
     counted = instructions(known, long, size)
     ages: list[Row] = []
     sizes = lines(long)
-    for place, some in found.items():
+    for place, some in by_place.items():
         first, last = [one.first for one in some], [one.last for one in some]
         ages.append(Row(f"{place}, first tenth of {events:,} events", first))
         ages.append(Row(f"{place}, last tenth", last, first, [Target(0.9)]))

@@ -31,9 +31,9 @@ def benchmark(quick: bool) -> Section:
         return events / seconds
 
     counts = (2, 8) if quick else (2, 20, 200)
-    found = rounds({f"{n} units": lambda n=n: run(n) for n in counts}, turns)  # type: ignore[misc]
-    base = found[f"{counts[0]} units"]
-    rows = [Row(what, figures, base if figures is not base else ()) for what, figures in found.items()]
+    figures_by_units = rounds({f"{n} units": lambda n=n: run(n) for n in counts}, turns)  # type: ignore[misc]
+    base = figures_by_units[f"{counts[0]} units"]
+    rows = [Row(label, figures, base if figures is not base else ()) for label, figures in figures_by_units.items()]
     table = Table("a site of", "events/s", rows, f"{counts[0]} units")
     how = HOW.format(leases=generations, size=SIZE)
     return Section("verify_units", "Verifying leases of large sites", how, [table])

@@ -64,7 +64,7 @@ def benchmark(quick: bool) -> Section:
         return runs[way][-1].leases / runs[way][-1].seconds
 
     speed = rounds({way: lambda way=way: run(way) for way in runs}, turns)  # type: ignore[misc]
-    cost = {way: [1000 * w.cpu / w.leases for w in found] for way, found in runs.items()}
+    cost = {way: [1000 * w.cpu / w.leases for w in measured] for way, measured in runs.items()}
     tables = [
         Table(
             "leases that are over",
@@ -124,9 +124,9 @@ def watched(seconds: float, events: bool, followed: bool) -> Watched:
                 return Watched(leases, used, took)
             spent, ended = cpu(verifier.pid) - idle, time.perf_counter()
             verifier.terminate()
-            said, words = verifier.communicate(timeout=120)
-            say(words.strip().splitlines()[-1])
-            return Watched(leases, used, took, spent, time.perf_counter() - ended, json.loads(said))
+            output, progress = verifier.communicate(timeout=120)
+            say(progress.strip().splitlines()[-1])
+            return Watched(leases, used, took, spent, time.perf_counter() - ended, json.loads(output))
     finally:
         if verifier is not None and verifier.poll() is None:
             verifier.kill()

@@ -100,16 +100,16 @@ async def work(program: Program, store: Store, leases: int, extensions: int = EX
 
 def _watched(store: Store) -> list[Transaction]:
     """The rows of every commit of a store from now on."""
-    found: list[Transaction] = []
+    transactions: list[Transaction] = []
     commit = store.commit
 
     async def watched(batch: Batch) -> None:
         await commit(batch)
         if batch.puts:
-            found.append([(lease, machine, body) for (lease, machine), body in batch.puts.items()])
+            transactions.append([(lease, machine, body) for (lease, machine), body in batch.puts.items()])
 
     store.commit = watched  # type: ignore[method-assign]
-    return found
+    return transactions
 
 
 async def _say(actor: Actor, leases: list[str], event: Event) -> None:

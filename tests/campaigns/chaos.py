@@ -54,7 +54,7 @@ def report(results: Sequence[Result]) -> str:
     }
     lines += table_rows(("", *(one.store for one in results)), [(name, *cells) for name, cells in rows.items()])
     for one in results:
-        lines += [f"- {one.store}: {words}" for words in one.violations]
+        lines += [f"- {one.store}: {violation}" for violation in one.violations]
         if one.left_out:
             lines += ["", f"{one.store}: this machine cannot make the faults {', '.join(one.left_out)}."]
     return "\n".join(lines) + "\n"
@@ -71,7 +71,7 @@ def main(stores: tuple[str, ...], seconds: float, seed: int | None, page: Path |
     results: list[Result] = []
     for store in stores or STORES:
         try:
-            results.append(chaos(store, seconds, seed, lambda words, at=store: click.echo(f"{at}: {words}", err=True)))  # type: ignore[misc]
+            results.append(chaos(store, seconds, seed, lambda text, at=store: click.echo(f"{at}: {text}", err=True)))  # type: ignore[misc]
         except Unavailable as missing:
             click.echo(f"{store}: not run: {missing}", err=True)
             continue
@@ -80,7 +80,7 @@ def main(stores: tuple[str, ...], seconds: float, seed: int | None, page: Path |
             faults = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in sorted(r.faults.items()))
             click.echo(f"{store}, seed {r.seed}: {r.leases} leases, {r.changes} changes, up to {r.units} units")
             click.echo(f"  {faults}")
-            click.echo("\n".join(f"  VIOLATION {words}" for words in r.violations) or "  0 violations")
+            click.echo("\n".join(f"  VIOLATION {text}" for text in r.violations) or "  0 violations")
     if page is not None and results:
         page.write_text(report(results), encoding="utf-8")
     if as_json:

@@ -49,23 +49,23 @@ class Verdicts:
 def run(flags: Sequence[str], seed: int, folder: Path, leases: int = LEASES) -> Verdicts:
     """One run of the demo in a folder that is empty, and what is said of it."""
     units = ("--units", "12") if "--reboot" in flags else ()
-    words = ("--json", *flags, *units, "--leases", str(leases), "--seed", str(seed), "--dir", str(folder))
-    summary = said("demo", *words)
+    arguments = ("--json", *flags, *units, "--leases", str(leases), "--seed", str(seed), "--dir", str(folder))
+    summary = said("demo", *arguments)
     sources = [f"sqlite:{folder / actor}.db" for actor in ACTORS]
     trust = ("--trust", str(folder / "trust.yaml"), "--json")
     verified, conforms = (said(verb, *sources, *trust) for verb in ("verify", "conform"))
-    found = (*(v["property"] for v in verified["violations"]), *(f["reason"] for f in verified["faults"]))
-    return Verdicts(tuple(summary["violations"]), found, tuple(f["reason"] for f in conforms["findings"]))
+    findings = (*(v["property"] for v in verified["violations"]), *(f["reason"] for f in verified["faults"]))
+    return Verdicts(tuple(summary["violations"]), findings, tuple(f["reason"] for f in conforms["findings"]))
 
 
-def said(*words: str) -> dict[str, Any]:
+def said(*arguments: str) -> dict[str, Any]:
     """The answer of a verb, in JSON."""
-    command = [sys.executable, "-m", "leasehold", *words]
+    command = [sys.executable, "-m", "leasehold", *arguments]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     if not ended.stdout:
         raise click.ClickException(f"{' '.join(command)}: {ended.stderr}")
-    found: dict[str, Any] = json.loads(ended.stdout)
-    return found
+    answer: dict[str, Any] = json.loads(ended.stdout)
+    return answer
 
 
 @click.command()
@@ -77,9 +77,9 @@ def main(seeds: int, first: int) -> None:
     for flags in COMBINATIONS:
         for seed in range(first, first + seeds):
             with tempfile.TemporaryDirectory(prefix="leasehold-demo-") as folder:
-                found = run(flags, seed, Path(folder))
-            wrong += not found.agree
-            click.echo(f"{' '.join(flags) or 'no flag'}, seed {seed}: {'agree' if found.agree else found}")
+                verdicts = run(flags, seed, Path(folder))
+            wrong += not verdicts.agree
+            click.echo(f"{' '.join(flags) or 'no flag'}, seed {seed}: {'agree' if verdicts.agree else verdicts}")
     sys.exit(1 if wrong else 0)
 
 

@@ -30,7 +30,7 @@ def main(names: tuple[str, ...], runs: int, seed: int | None, as_json: bool) -> 
                 done = ", ".join(f"{count} {kind}" for kind, count in result.done.items())
                 kills = ", ".join(f"{actor} {count}" for actor, count in result.kills.items())
                 click.echo(f"{name}, seed {result.seed}: {done} in {result.seconds} s; killed: {kills}")
-                click.echo("\n".join(f"  VIOLATION {words}" for words in result.violations) or "  0 violations")
+                click.echo("\n".join(f"  VIOLATION {violation}" for violation in result.violations) or "  0 violations")
     if as_json:
         click.echo(json.dumps([result.as_json() for result in results], indent=2))
     sys.exit(1 if any(result.violations for result in results) else 0)

@@ -66,10 +66,10 @@ def run(kind: Kind, seed: int) -> dict[str, Any]:
 
 def added(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Returns what several runs have come to."""
-    found: dict[str, Any] = {"runs": len(runs), "seconds": round(sum(one["seconds"] for one in runs))}
-    found |= {name: sum(one[name] for one in runs) for name in SUMS}
-    found |= {name: max(one[name] for one in runs) for name in MOSTS}
-    return {**found, "violations": [words for one in runs for words in one["violations"]]}
+    totals: dict[str, Any] = {"runs": len(runs), "seconds": round(sum(one["seconds"] for one in runs))}
+    totals |= {name: sum(one[name] for one in runs) for name in SUMS}
+    totals |= {name: max(one[name] for one in runs) for name in MOSTS}
+    return {**totals, "violations": [violation for one in runs for violation in one["violations"]]}
 
 
 def report(columns: dict[str, dict[str, Any]], seed: int) -> str:
@@ -103,7 +103,7 @@ def report(columns: dict[str, dict[str, Any]], seed: int) -> str:
         lines.append(f"| {title} | " + " | ".join(f"{one[name]:,}" for one in every.values()) + " |")
     counts = " | ".join(f"**{len(one['violations'])}**" for one in every.values())
     lines += [f"| **violations** | {counts} |", ""]
-    lines += [f"- {words}" for words in total["violations"]]
+    lines += [f"- {violation}" for violation in total["violations"]]
     lines += [*([""] if total["violations"] else []), fill(SETTINGS.strip(), 118)]
     return "\n".join(lines) + "\n"
 

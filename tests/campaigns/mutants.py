@@ -135,8 +135,8 @@ class Reasons:
         return None
 
 
-def _text(words: str) -> str:
-    return " ".join(words.split())
+def _text(code: str) -> str:
+    return " ".join(code.split())
 
 
 def page(results: dict[str, Any]) -> str:
@@ -167,7 +167,7 @@ def page(results: dict[str, Any]) -> str:
 
 
 def _in_words(one: dict[str, Any]) -> str:
-    old, new = (_text(words).replace("`", "'") for words in (one["old"], one["new"]))
+    old, new = (_text(code).replace("`", "'") for code in (one["old"], one["new"]))
     return f"{one['path']}, {one['function'] or 'the module'}, {one['operator']}: `{old[:100]}` → `{new[:100]}`"
 
 
@@ -177,8 +177,8 @@ def _keep(results: Path, seed: int, scores: Sequence[Score], again: bool) -> Non
     new = {score.package: {**score.as_json(), "seed": seed} for score in scores}
     if again:
         new = {package: _merged(before[package], row) for package, row in new.items() if package in before}
-    found = {**before, **new}
-    kept = {"packages": {name: found[name] for name in (*PACKAGES, *found) if name in found}}
+    packages = {**before, **new}
+    kept = {"packages": {name: packages[name] for name in (*PACKAGES, *packages) if name in packages}}
     results.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     results.with_suffix(".md").write_text(page(kept), encoding="utf-8")
 
@@ -186,11 +186,11 @@ def _keep(results: Path, seed: int, scores: Sequence[Score], again: bool) -> Non
 def _merged(before: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """The row of a package of which the survivors were tried once more; those whose code has gone are no more."""
     tried = [_known(one) for place in ("found", "survivors", "equivalent") for one in new[place]]
-    found = {p: [*(one for one in before[p] if _known(one) not in tried), *new[p]] for p in ("found", "equivalent")}
-    found["survivors"] = new["survivors"]
-    killed, judged = len(found["found"]), len(found["found"]) + len(found["survivors"])
+    rows = {p: [*(one for one in before[p] if _known(one) not in tried), *new[p]] for p in ("found", "equivalent")}
+    rows["survivors"] = new["survivors"]
+    killed, judged = len(rows["found"]), len(rows["found"]) + len(rows["survivors"])
     score = round(killed / judged, 4) if judged else 1.0
-    return {**before, "mutants": judged, "killed": killed, "score": score, **found}
+    return {**before, "mutants": judged, "killed": killed, "score": score, **rows}
 
 
 def _known(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -199,11 +199,11 @@ def _known(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _drawn(package: str, most: int, seed: int, only: Iterable[dict[str, Any]] | None) -> tuple[int, list[Mutant]]:
-    found = of_package(package)
+    possible = of_package(package)
     if only is not None:
-        alike = ((row["line"], [m for m in found if _known(_shown(m)) == _known(row)]) for row in only)
-        return len(found), [min(those, key=lambda m: abs(m.line - line)) for line, those in alike if those]
-    return len(found), found if len(found) <= most else Random(f"{seed} {package}").sample(found, most)
+        alike = ((row["line"], [m for m in possible if _known(_shown(m)) == _known(row)]) for row in only)
+        return len(possible), [min(those, key=lambda m: abs(m.line - line)) for line, those in alike if those]
+    return len(possible), possible if len(possible) <= most else Random(f"{seed} {package}").sample(possible, most)
 
 
 @click.command(help=(__doc__ or "").partition("\n\n")[2])
@@ -251,10 +251,10 @@ def main(
     reasons, scores = Reasons(), []
     for package, (count, drawn) in wanted.items():
         score, began = Score(package, count), time.monotonic()
-        told = {mutant: reasons.of(mutant) for mutant in drawn}
-        score.equivalent = [(mutant, reason) for mutant, reason in told.items() if reason is not None]
+        explained = {mutant: reasons.of(mutant) for mutant in drawn}
+        score.equivalent = [(mutant, reason) for mutant, reason in explained.items() if reason is not None]
         judge = partial(MutantCopy.judge, measured=measured)
-        tried = [mutant for mutant, reason in told.items() if reason is None]
+        tried = [mutant for mutant, reason in explained.items() if reason is None]
         for one in in_copies(judge, tried, jobs, MutantCopy):
             (score.killed if one.killed_by else score.survivors).append(one)
             say = f"killed by {one.killed_by}" if one.killed_by else f"SURVIVES {one.tests} tests: {one.mutant.new}"

@@ -42,20 +42,20 @@ def page(judged: Sequence[Judged], seconds: float) -> str:
     for row in held:
         for one in by_row.get(row.name, ()):
             tests = ", ".join(f"`{test.rpartition('::')[2]}`" for test in one.made.tests)
-            said = f" **not noticed:** {'; '.join(one.wrong)}" if one.wrong else ""
+            note = f" **not noticed:** {'; '.join(one.wrong)}" if one.wrong else ""
             files = ", ".join(dict.fromkeys(f"[{e.file}](../{e.file})" for e in one.made.edits))
-            lines.append(f"| {row.name} | {files} | {tests}{said} |")
+            lines.append(f"| {row.name} | {files} | {tests}{note} |")
     return "\n".join(lines) + "\n"
 
 
 def _all(wanted: Sequence[Mistake], jobs: int) -> list[Judged]:
     """Judges breaks; says each as it is done."""
-    found = []
+    judged = []
     for one in in_copies(judge, wanted, jobs, _compiled):
-        words = "noticed" if not one.wrong else f"NOT NOTICED: {'; '.join(one.wrong)}"
-        click.echo(f"{one.made.name[:70]}: {words} ({one.seconds:.0f} s)", err=True)
-        found.append(one)
-    return sorted(found, key=lambda one: wanted.index(one.made))
+        verdict = "noticed" if not one.wrong else f"NOT NOTICED: {'; '.join(one.wrong)}"
+        click.echo(f"{one.made.name[:70]}: {verdict} ({one.seconds:.0f} s)", err=True)
+        judged.append(one)
+    return sorted(judged, key=lambda one: wanted.index(one.made))
 
 
 def _compiled() -> Copy:
@@ -67,9 +67,9 @@ def _compiled() -> Copy:
 def _fail_already(wanted: Sequence[Mistake]) -> list[str]:
     """The tests that do not pass as the repository is."""
     names = sorted({test for one in wanted for test in one.tests})
-    told = ended(names)
-    ran = {e.test for e in told} | {e.test.partition("[")[0] for e in told}
-    return [f"{e.test}: {e.words}" for e in told if e.how != "passed"] + [n for n in names if n not in ran]
+    outcomes = ended(names)
+    ran = {e.test for e in outcomes} | {e.test.partition("[")[0] for e in outcomes}
+    return [f"{e.test}: {e.words}" for e in outcomes if e.how != "passed"] + [n for n in names if n not in ran]
 
 
 @click.command(help=(__doc__ or "").partition("\n\n")[2])

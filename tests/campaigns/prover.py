@@ -53,23 +53,23 @@ class Totals:
     aimed: Counter[str] = field(default_factory=Counter)
     features: Counter[str] = field(default_factory=Counter)
 
-    def add(self, seed: int, found: Judged | None) -> None:
+    def add(self, seed: int, judged: Judged | None) -> None:
         """Counts the system of a seed; None: it took too long."""
-        if found is None:
+        if judged is None:
             self.given_up.append(seed)
             return
-        self.cpu_seconds += found.seconds
-        if found.refused:
+        self.cpu_seconds += judged.seconds
+        if judged.refused:
             self.refused += 1
             return
         self.systems += 1
-        self.claims += found.claims
-        self.proved += found.proved
-        self.open += found.open
-        self.methods += found.methods
-        self.aimed += found.aimed
-        self.features += found.features
-        self.contradicted += [f"seed {seed}: {name}, {at}" for name, at in found.contradicted.items()]
+        self.claims += judged.claims
+        self.proved += judged.proved
+        self.open += judged.open
+        self.methods += judged.methods
+        self.aimed += judged.aimed
+        self.features += judged.features
+        self.contradicted += [f"seed {seed}: {name}, {at}" for name, at in judged.contradicted.items()]
 
     @property
     def as_json(self) -> dict[str, Any]:
@@ -85,8 +85,8 @@ class Totals:
             f"{self.open:,} not decided, {len(self.contradicted)} contradicted, {self.seconds:,.0f} s, "
             f"{self.cpu_seconds:,.0f} s of processors",
             *(
-                f"{words}: {', '.join(f'{n:,} {name}' for name, n in counts.most_common())}"
-                for words, counts in listed.items()
+                f"{label}: {', '.join(f'{n:,} {name}' for name, n in counts.most_common())}"
+                for label, counts in listed.items()
             ),
             *([f"took too long: {', '.join(map(str, self.given_up))}"] if self.given_up else []),
             *self.contradicted,
@@ -101,18 +101,18 @@ def one(seed: int) -> Judged:
 
 def compare(seeds: range, jobs: int) -> Totals:
     """Compares the systems of some seeds."""
-    found, begun = Totals(), time.perf_counter()
+    totals, begun = Totals(), time.perf_counter()
     with Status() as status, closing(map_in_workers(one, seeds, LONGEST, jobs)) as answers:
         for seed, judged in answers:
-            found.add(seed, judged)
+            totals.add(seed, judged)
             status.show(
-                f"{found.systems:,} systems",
-                f"{found.claims:,} claims",
-                f"{found.proved:,} proved",
-                f"{len(found.contradicted)} contradicted",
+                f"{totals.systems:,} systems",
+                f"{totals.claims:,} claims",
+                f"{totals.proved:,} proved",
+                f"{len(totals.contradicted)} contradicted",
             )
-    found.seconds = round(time.perf_counter() - begun, 1)
-    return found
+    totals.seconds = round(time.perf_counter() - begun, 1)
+    return totals
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ Found: TypeAlias = dict[str, str]  # errors that a system shows: kinds of steps 
 def shown(wanted: Wanted) -> tuple[Found, float]:
     """Returns which errors in the relation a system shows, and the seconds that it takes."""
     z3.z3.Z3_DEBUG = False
-    found, began = Found(), time.process_time()
+    errors, began = Found(), time.process_time()
     seed, names = wanted
     rng = Random(seed)
     drawn = draw(rng)
@@ -147,8 +147,8 @@ def shown(wanted: Wanted) -> tuple[Found, float]:
         with ERRORS[name].planted():
             judged = compared(drawn, rng, every=False)
         if judged.contradicted:
-            found[name] = ", ".join(sorted({violation.kind for violation in judged.contradicted.values()}))
-    return found, time.process_time() - began
+            errors[name] = ", ".join(sorted({violation.kind for violation in judged.contradicted.values()}))
+    return errors, time.process_time() - began
 
 
 @dataclass
@@ -173,11 +173,11 @@ class Hunted:
 def hunts(seeds: range, jobs: int, names: Sequence[str], tell: bool) -> Hunted:
     """Looks for each of some errors until a system shows it."""
     result = Hunted({})
-    found = result.each
+    errors = result.each
 
     def wanted() -> Iterator[Wanted]:
         for seed in seeds:
-            if left := [name for name in names if name not in found]:  # what is found then is looked for no longer
+            if left := [name for name in names if name not in errors]:  # what is found then is looked for no longer
                 yield seed, left
 
     with Status() as status, closing(map_in_workers(shown, wanted(), LONGEST, jobs)) as answers:
@@ -190,10 +190,10 @@ def hunts(seeds: range, jobs: int, names: Sequence[str], tell: bool) -> Hunted:
             for name, kinds in shows.items():
                 if tell:
                     print(f"{name}: seed {seed}, system {seeds.index(seed) + 1}, {kinds}", flush=True)
-                if name not in found or seed < (found[name].seed or 0):
-                    found[name] = Hunt(seed, seeds.index(seed) + 1, kinds)
-            status.show(f"{n:,} systems", f"{len(found)} of {len(names)} errors found")
-    found |= {name: Hunt(None, len(seeds)) for name in names if name not in found}
+                if name not in errors or seed < (errors[name].seed or 0):
+                    errors[name] = Hunt(seed, seeds.index(seed) + 1, kinds)
+            status.show(f"{n:,} systems", f"{len(errors)} of {len(names)} errors found")
+    errors |= {name: Hunt(None, len(seeds)) for name in names if name not in errors}
     return result
 
 
@@ -219,9 +219,9 @@ def main(systems: int, seed: int, jobs: int, errors: bool, only: tuple[str, ...]
                 f"{', '.join(map(str, hunted.given_up)) or 'none'}"
             )
         sys.exit(bool(hunted.missed))
-    found = compare(seeds, jobs)
-    print(json.dumps(found.as_json, indent=2) if as_json else "\n".join(found.lines))
-    sys.exit(bool(found.contradicted))
+    totals = compare(seeds, jobs)
+    print(json.dumps(totals.as_json, indent=2) if as_json else "\n".join(totals.lines))
+    sys.exit(bool(totals.contradicted))
 
 
 if __name__ == "__main__":

@@ -51,13 +51,13 @@ def groups(system: str, runs: int) -> Iterator[Group]:
     plain = [("", seed) for _, seed in zip(range(runs), seeds_of(system), strict=False)]
     planted = [(BUGS[n % len(BUGS)], seed) for n, (_, seed) in enumerate(plain)]
     own = [(bug, one.seed) for bug, one in known_trials().items() if one.system == system and one.seed >= 0]
-    found: dict[int, Group] = {}
+    groups_by_system: dict[int, Group] = {}
     for bug, seed in (*plain, *planted, *own):
         known, history, complete = history_of(bug, system, seed)
-        group = found.setdefault(id(known), Group(known))
+        group = groups_by_system.setdefault(id(known), Group(known))
         group.histories.append((history, complete))
         group.with_bugs += bool(bug)
-    yield from found.values()
+    yield from groups_by_system.values()
 
 
 def agreement(group: Group, kinds: Sequence[str]) -> Agreement:
@@ -103,35 +103,35 @@ def main(systems: tuple[str, ...], runs: int, kinds: tuple[str, ...], as_json: b
     for system in systems or SYSTEMS:
         for group in groups(system, runs):
             begun = time.perf_counter()
-            found = agreement(group, kinds)
-            differ += len(found.differ)
+            agreed = agreement(group, kinds)
+            differ += len(agreed.differ)
             line = {
                 "system": system,
                 "databases": list(kinds),
                 "histories": len(group.histories),
                 "with_bugs": group.with_bugs,
-                "cuts": found.cuts,
-                "held": found.verdicts["held"],
-                "violated": found.verdicts["violated"],
-                "properties_with_both": len(found.both),
-                "differ": found.differ,
+                "cuts": agreed.cuts,
+                "held": agreed.verdicts["held"],
+                "violated": agreed.verdicts["violated"],
+                "properties_with_both": len(agreed.both),
+                "differ": agreed.differ,
                 "seconds": round(time.perf_counter() - begun, 1),
             }
             of = figures.setdefault(system, Counter())
             of.update({head: line[head] for head in HEADS if head != "differ"})
-            of["differ"] += len(found.differ)
+            of["differ"] += len(agreed.differ)
             if page is not None:
                 page.write_text(page_of(figures, kinds), encoding="utf-8")
             if as_json:
                 click.echo(json.dumps(line))
                 continue
             click.echo(
-                f"{system}: {line['histories']} histories ({group.with_bugs} with bugs), {found.cuts} cuts, verdicts "
-                f"{found.verdicts['held']} held and {found.verdicts['violated']} violated in each of {len(kinds) + 2} "
-                f"readings, {len(found.both)} properties with both; {len(found.differ)} differ"
+                f"{system}: {line['histories']} histories ({group.with_bugs} with bugs), {agreed.cuts} cuts, verdicts "
+                f"{agreed.verdicts['held']} held and {agreed.verdicts['violated']} violated in each of "
+                f"{len(kinds) + 2} readings, {len(agreed.both)} properties with both; {len(agreed.differ)} differ"
             )
-            for words in found.differ:
-                click.echo(f"  {words}")
+            for difference in agreed.differ:
+                click.echo(f"  {difference}")
     sys.exit(1 if differ else 0)
 
 

@@ -159,14 +159,14 @@ def seeded(
     wanted = [bug.name for bug in bugs() if "lease" in bug.systems] if names is None else list(names)
     wanted = [named(name).name for name in wanted]
     scripts = list(scripts) if scripts is not None else scripts_of(system)[1]
-    found: dict[str, Caught] = {}
+    results: dict[str, Caught] = {}
     # Processes of their own even for one job: what a bug leaves behind stays there.
     jobs = min(jobs or os.cpu_count() or 1, len(wanted) or 1)
     for caught in in_processes(partial(_catch, most), wanted, jobs, _begin, (system, scripts)):
-        found[caught.bug] = caught
+        results[caught.bug] = caught
         if watch is not None:
-            watch(len(found), len(wanted), caught)
-    return [found[name] for name in wanted]
+            watch(len(results), len(wanted), caught)
+    return [results[name] for name in wanted]
 
 
 _scripts: Sequence[Script] = ()
@@ -191,14 +191,14 @@ def elsewhere(names: Sequence[str] | None = None, jobs: int | None = None, watch
     work = [(system, [bug.name for bug in wanted if system in bug.systems]) for system in SYSTEMS if system != "lease"]
     work += [(TESTS, [bug.name]) for bug in wanted if bug.tests]
     work = [(system, some) for system, some in work if some]
-    found: list[Caught] = []
+    results: list[Caught] = []
     total = sum(len(some) for _, some in work)
     for caught in in_processes(_tried, work, min(jobs or os.cpu_count() or 1, len(work) or 1)):
-        found += caught
+        results += caught
         if watch is not None:
-            watch(len(found), total, caught[-1])
+            watch(len(results), total, caught[-1])
     place = {(system, name): n for n, (system, name) in enumerate((s, name) for s, some in work for name in some)}
-    return sorted(found, key=lambda caught: place[caught.system, caught.bug])
+    return sorted(results, key=lambda caught: place[caught.system, caught.bug])
 
 
 def _tried(work: tuple[str, Sequence[str]]) -> list[Caught]:
@@ -222,30 +222,30 @@ def tried(system: str, names: Sequence[str]) -> Iterator[Caught]:
 def _tested(bug: Mistake) -> Caught:
     """Runs the test of a bug with it."""
     begun = time.perf_counter()
-    (test,), told = bug.tests, ended(bug.tests, planted=bug.name)
+    (test,), outcomes = bug.tests, ended(bug.tests, planted=bug.name)
     caught = Caught(bug.name, bug.class_, 1, system=TESTS, seconds=time.perf_counter() - begun)
-    words = [one.words for one in told if one.how != "passed"] or ["it does not end"] * (not told)
-    return replace(caught, case=test, checks=("test",), words=words[0]) if words else caught
+    reasons = [one.words for one in outcomes if one.how != "passed"] or ["it does not end"] * (not outcomes)
+    return replace(caught, case=test, checks=("test",), words=reasons[0]) if reasons else caught
 
 
-def survivors(found: Sequence[Caught]) -> list[str]:
+def survivors(results: Sequence[Caught]) -> list[str]:
     """The bugs that nothing has caught."""
-    caught = {one.bug for one in found if not one.survived}
-    return [name for name in dict.fromkeys(one.bug for one in found) if name not in caught]
+    caught = {one.bug for one in results if not one.survived}
+    return [name for name in dict.fromkeys(one.bug for one in results) if name not in caught]
 
 
 # What was found, for programs and as a page
 
 
-def seeded_json(system: System, found: Sequence[Caught]) -> dict[str, Any]:
+def seeded_json(system: System, results: Sequence[Caught]) -> dict[str, Any]:
     return {
         "system": system.name,
         "spec_digest": system.digest,
-        "bugs": len({c.bug for c in found}),
-        "caught": len({c.bug for c in found}) - len(survivors(found)),
-        "survivors": survivors(found),
-        "trials": len(found),
-        "seconds": round(sum(c.seconds for c in found), 3),
+        "bugs": len({c.bug for c in results}),
+        "caught": len({c.bug for c in results}) - len(survivors(results)),
+        "survivors": survivors(results),
+        "trials": len(results),
+        "seconds": round(sum(c.seconds for c in results), 3),
         "seeded": [
             {
                 "bug": c.bug,
@@ -258,14 +258,14 @@ def seeded_json(system: System, found: Sequence[Caught]) -> dict[str, Any]:
                 "checks": list(c.checks),
                 "words": c.words,
             }
-            for c in found
+            for c in results
         ],
     }
 
 
-def seeded_markdown(system: System, found: Sequence[Caught]) -> str:
+def seeded_markdown(system: System, results: Sequence[Caught]) -> str:
     """Nothing in the page differs between two runs."""
-    count = len({c.bug for c in found})
+    count = len({c.bug for c in results})
     lines = [
         "# Seeded bugs in the running system",
         "",
@@ -273,13 +273,13 @@ def seeded_markdown(system: System, found: Sequence[Caught]) -> str:
         "[recovery checker](../docs/reference/recovery.md) are played, in an order that is shuffled and always the",
         "same, until one fails. `python -m tests.campaigns.seeded --page reports/seeded_bugs.md` writes this page.",
         "",
-        f"**{count - len(survivors(found))} of {count} are caught.** Specification `{system.digest[:12]}`.",
+        f"**{count - len(survivors(results))} of {count} are caught.** Specification `{system.digest[:12]}`.",
         "",
         "## In the lease",
         "",
         _HEAD,
         _RULE,
-        *(_row(c) for c in found if c.system == "lease"),
+        *(_row(c) for c in results if c.system == "lease"),
         "",
         "## In other systems",
         "",
@@ -290,12 +290,14 @@ def seeded_markdown(system: System, found: Sequence[Caught]) -> str:
         "| bug | system | cases | caught by | in the case |",
         "|---|---|---|---|---|",
     ]
-    for c in (c for c in found if c.system not in ("lease", TESTS)):
+    for c in (c for c in results if c.system not in ("lease", TESTS)):
         lines.append(f"| {c.bug} | {c.system} | {c.cases:,} | {_checks(c)} | {_case(c)} |")
     lines += ["", "## By a test", "", "No actor of a campaign lies, hangs, or has other settings after a restart.", ""]
     lines += ["| bug | the test that fails | how |", "|---|---|---|"]
-    lines += [f"| {c.bug} | {_case(c)} | {'fails' if c.checks else '**passes**'} |" for c in found if c.system == TESTS]
-    others = dict.fromkeys(c.bug for c in found if "lease" not in named(c.bug).systems)
+    lines += [
+        f"| {c.bug} | {_case(c)} | {'fails' if c.checks else '**passes**'} |" for c in results if c.system == TESTS
+    ]
+    others = dict.fromkeys(c.bug for c in results if "lease" not in named(c.bug).systems)
     lines += ["", "## What is wrong", "", "| bug | class | what is wrong | source |", "|---|---|---|---|"]
     lines += [f"| {b.name} | {b.class_} | {b.doc} | {b.source} |" for b in map(named, others)]
     return "\n".join(lines) + "\n"
@@ -334,18 +336,18 @@ def main() -> int:
 
     try:
         chosen = [named(name).name for name in asked.bugs] or None
-        found = elsewhere(chosen, asked.jobs, show)
+        results = elsewhere(chosen, asked.jobs, show)
         if not asked.others:
             own = None if chosen is None else [name for name in chosen if "lease" in named(name).systems]
-            found = [*seeded(system, own, asked.jobs, show), *found]
+            results = [*seeded(system, own, asked.jobs, show), *results]
     except UnknownMistake as error:
         parser.error(str(error))
     if asked.page is not None:
-        asked.page.write_text(seeded_markdown(system, found), encoding="utf-8")
-    count = len({c.bug for c in found})
-    left = [name for name in survivors(found) if not (asked.others and "lease" in named(name).systems)]
+        asked.page.write_text(seeded_markdown(system, results), encoding="utf-8")
+    count = len({c.bug for c in results})
+    left = [name for name in survivors(results) if not (asked.others and "lease" in named(name).systems)]
     if asked.json:
-        print(json.dumps(seeded_json(system, found), indent=2))
+        print(json.dumps(seeded_json(system, results), indent=2))
     else:
         print(f"{count - len(left)} of {count} seeded bugs are caught", *left)
     return 1 if left else 0

@@ -46,30 +46,30 @@ class Judged:
 
 def judged(batch: Batch) -> Judged:
     """Plays a batch, and verifies its events."""
-    found = Judged()
+    result = Judged()
     verification = BatchVerification(batch.known, batch.properties)
     for played in batch.runs:
         verification.history(str(played.seed), played.history, played.complete)
-        found.seeds.append(played.seed)
-        found.faults.update(played.faults)
+        result.seeds.append(played.seed)
+        result.faults.update(played.faults)
     for alarm in verification.asked():
-        found.alarms[alarm.history].append(str(alarm))
+        result.alarms[alarm.history].append(str(alarm))
     for seed, faults in verification.faults.items():
         if faults:
-            found.alarms[seed] += map(str, faults)
-    found.runs, found.cuts, found.events = verification.runs, verification.cuts, verification.events
+            result.alarms[seed] += map(str, faults)
+    result.runs, result.cuts, result.events = verification.runs, verification.cuts, verification.events
     verification.close()
-    return found
+    return result
 
 
 def done_before(log: Path | None) -> dict[str, set[int]]:
     """Seeds of which a log has the result, by system."""
-    found: dict[str, set[int]] = defaultdict(set)
+    seeds: dict[str, set[int]] = defaultdict(set)
     if log is not None and log.exists():
         for line in log.read_text(encoding="utf-8").splitlines():
             entry = json.loads(line)
-            found[entry["system"]].update(entry["seeds"])
-    return found
+            seeds[entry["system"]].update(entry["seeds"])
+    return seeds
 
 
 def in_turn(sources: dict[str, Iterator[Batch]]) -> Iterator[tuple[str, Batch]]:
@@ -157,17 +157,17 @@ def main(
 
     for system, batch in in_turn({system: batches(system) for system in systems or SYSTEMS}):
         started = time.process_time()
-        found = judged(batch)
-        alarms += len(found.alarms)
-        line: dict[str, Any] = {"system": system, "setting": batch.setting, **vars(found)}
+        result = judged(batch)
+        alarms += len(result.alarms)
+        line: dict[str, Any] = {"system": system, "setting": batch.setting, **vars(result)}
         line["seconds"] = round(time.process_time() - started, 2)
         if log is not None:
             with log.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
         shown = f"{system} {batch.setting}".strip()
-        click.echo(f"{shown}: {len(found.seeds)} histories, {len(found.alarms)} with alarms, {line['seconds']} s")
-        for of, words in found.alarms.items():
-            click.echo(f"  seed {of}: {'; '.join(words)}")
+        click.echo(f"{shown}: {len(result.seeds)} histories, {len(result.alarms)} with alarms, {line['seconds']} s")
+        for of, alarms_of_seed in result.alarms.items():
+            click.echo(f"  seed {of}: {'; '.join(alarms_of_seed)}")
     sys.exit(1 if alarms else 0)
 
 

@@ -40,11 +40,11 @@ reports/watched_bugs.md` writes this page.
 """
 
 
-def page(found: Sequence[Reported]) -> str:
+def page(results: Sequence[Reported]) -> str:
     """The result as Markdown; nothing in it differs between two runs."""
-    figures = reported_json(found, 0)
+    figures = reported_json(results, 0)
     lines = [
-        f"**{figures['bugs']} of {len(found)} bugs break an invariant in a run; events show"
+        f"**{figures['bugs']} of {len(results)} bugs break an invariant in a run; events show"
         f" {figures['shown_by_events']} of them, and {figures['right_invariant']} are reported with the right"
         " invariant.** Runs without the bug"
         f" give {figures['false_alarms']} false alarms. Events of {figures['reported_as_fault']} bugs are faulty in"
@@ -55,7 +55,7 @@ def page(found: Sequence[Reported]) -> str:
         "| bug | run | invariant | actors, the last first | and of the events |",
         "|---|---|---|---|---|",
     ]
-    for one in found:
+    for one in results:
         if one.verdict != "none" and one.trial is not None and one.trial.right:
             first = one.trial.right[0]
             names = dict.fromkeys(v.property for v in one.trial.right)
@@ -64,18 +64,18 @@ def page(found: Sequence[Reported]) -> str:
             run = f"{one.trial.system} {one.trial.seed}"
             lines.append(f"| {one.bug.name} | {run} | {shown} | {', '.join(first.actors)} | {_cell(fault)} |")
     lines += ["", "## Break an invariant that events cannot show", "", "| bug | invariant | why |", "|---|---|---|"]
-    for one in found:
+    for one in results:
         if one.verdict != "none" and one.trial is not None and not one.trial.right:
             names = dict.fromkeys(name for broken in one.trial.broken.values() for name in sorted(broken))
             lines.append(f"| {one.bug.name} | {', '.join(list(names)[:3])} | {_cell(one.reason) or '**missed**'} |")
     lines += ["", "## Break no invariant in any run that was tried", "", "| bug | what it breaks, and what finds it |"]
     lines += ["|---|---|"]
-    lines += [f"| {one.bug.name} | {_cell(one.reason)} |" for one in found if one.verdict == "none"]
+    lines += [f"| {one.bug.name} | {_cell(one.reason)} |" for one in results if one.verdict == "none"]
     return ABOUT + "\n".join(lines) + "\n"
 
 
-def _cell(words: str) -> str:
-    return words.replace("|", "\\|").replace("\n", " ").strip()
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ").strip()
 
 
 @click.command(help=(__doc__ or "").replace("`", ""))
@@ -97,17 +97,17 @@ def main(names: tuple[str, ...], searching: bool, tried: int, rate: int | None, 
         click.echo(dict(rates(wanted, rate)))
         return
     begun = time.perf_counter()
-    found = reported(wanted, lambda one: click.echo(f"{one.bug.name}: {one.verdict}"))
-    figures = reported_json(found, time.perf_counter() - begun)
+    results = reported(wanted, lambda one: click.echo(f"{one.bug.name}: {one.verdict}"))
+    figures = reported_json(results, time.perf_counter() - begun)
     if target is not None:
-        target.write_text(page(found), encoding="utf-8")
+        target.write_text(page(results), encoding="utf-8")
     click.echo({name: value for name, value in figures.items() if name != "seeded"})
     sys.exit(1 if figures["right_invariant"] < figures["shown_by_events"] or figures["false_alarms"] else 0)
 
 
 def rates(wanted: Sequence[str], runs: int) -> Counter[str]:
     """Of runs with bugs, those that break an invariant, and what is reported of them; not of the best run alone."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for name, known in known_trials().items():
         if name not in wanted or known.seed < 0:
             continue
@@ -115,7 +115,7 @@ def rates(wanted: Sequence[str], runs: int) -> Counter[str]:
             trial = play(name, known.system, seed)
             broken = sum(map(len, trial.broken.values()))
             every = sum(map(len, trial.reported.values()))
-            found.update(
+            counts.update(
                 {
                     "runs": 1,
                     "broken": bool(trial.broken),
@@ -127,7 +127,7 @@ def rates(wanted: Sequence[str], runs: int) -> Counter[str]:
                     "invariants_right": len(trial.right),
                 }
             )
-    return found
+    return counts
 
 
 def vars_of(one: object) -> dict[str, object]:

@@ -97,7 +97,7 @@ def _changes(file: str, text: str) -> list[tuple[FunctionType, CodeType, CodeTyp
     }
     lines = {code.co_firstlineno for code in others}
     gc.unfreeze()  # a server that a test has run in this process froze what was there, and the frozen is not listed
-    found = [
+    changes = [
         (one, one.__code__, others[one.__code__])
         for one in gc.get_objects()
         if type(one) is FunctionType
@@ -106,9 +106,9 @@ def _changes(file: str, text: str) -> list[tuple[FunctionType, CodeType, CodeTyp
         and one.__code__ in others
         and len(one.__code__.co_freevars) == len(others[one.__code__].co_freevars)
     ]
-    if not found:
+    if not changes:
         raise EditError(f"an edit of {file} changes no function")
-    return found
+    return changes
 
 
 def _codes(code: CodeType, place: tuple[Any, ...] = ()) -> dict[tuple[Any, ...], CodeType]:
@@ -117,12 +117,12 @@ def _codes(code: CodeType, place: tuple[Any, ...] = ()) -> dict[tuple[Any, ...],
     Of several of one name, as lambdas are, the place says which of how many: with one more or less nobody knows.
     """
     inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    found: dict[tuple[Any, ...], CodeType] = {}
+    codes: dict[tuple[Any, ...], CodeType] = {}
     for at, one in enumerate(inner):
         alike = [other for other in inner if other.co_name == one.co_name]
         here = (*place, one.co_name, sum(other.co_name == one.co_name for other in inner[:at]), len(alike))
-        found |= {here: one, **_codes(one, here)}
-    return found
+        codes |= {here: one, **_codes(one, here)}
+    return codes
 
 
 def _text(code: CodeType) -> tuple[Any, ...]:

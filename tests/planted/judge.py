@@ -78,9 +78,9 @@ def ended(tests: Sequence[str], folder: Path = ROOT, planted: str = "") -> list[
         planted: the name of a mistake of the running system; empty: none is planted.
     """
     with tempfile.TemporaryDirectory() as temporary:
-        told = Path(temporary) / "outcomes"
-        told.touch()
-        environment = {**environment_of(folder), OUTCOMES: str(told), **({PLANTED: planted} if planted else {})}
+        outcomes = Path(temporary) / "outcomes"
+        outcomes.touch()
+        environment = {**environment_of(folder), OUTCOMES: str(outcomes), **({PLANTED: planted} if planted else {})}
         options = ["-q", "-m", "", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "tests.planted.plugin"]
         with suppress(subprocess.TimeoutExpired):
             subprocess.run(
@@ -92,17 +92,17 @@ def ended(tests: Sequence[str], folder: Path = ROOT, planted: str = "") -> list[
                 stderr=subprocess.DEVNULL,
                 timeout=LIMIT_SECONDS,
             )
-        return [Ended(**json.loads(line)) for line in told.read_text(encoding="utf-8").splitlines()]
+        return [Ended(**json.loads(line)) for line in outcomes.read_text(encoding="utf-8").splitlines()]
 
 
-def unnoticed(tests: Iterable[str], told: Sequence[Ended]) -> list[str]:
+def unnoticed(tests: Iterable[str], outcomes: Sequence[Ended]) -> list[str]:
     """The tests that did not fail for want of what they demand, and how they ended instead.
 
     Of a test that has parameters and is named without them, one failure suffices.
     """
     wrong = []
     for test in tests:
-        own = [e for e in told if e.test == test or e.test.partition("[")[0] == test]
+        own = [e for e in outcomes if e.test == test or e.test.partition("[")[0] == test]
         if not any(e.how == "asserted" for e in own):
             others = "; ".join(sorted({e.words for e in own if e.how == "other"}))
             wrong.append(f"{test}: {others or ('passed' if own else 'did not run, or did not end')}")

@@ -54,6 +54,6 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         how = "passed"
     elif (call.when == "call" and demanded(error)) or refused(error):
         how = "asserted"
-    words = "" if error is None else f"{type(error).__name__}: {error}"[:300]
+    reason = "" if error is None else f"{type(error).__name__}: {error}"[:300]
     with Path(os.environ[OUTCOMES]).open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"test": item.nodeid, "how": how, "words": words}) + "\n")
+        file.write(json.dumps({"test": item.nodeid, "how": how, "words": reason}) + "\n")

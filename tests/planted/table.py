@@ -81,7 +81,7 @@ def mistakes(file: str) -> dict[str, Mistake]:
         name: Mistake(
             name=name,
             class_=row.pop("class", ""),
-            found_by={check: tuple(words) for check, words in row.pop("found_by", {}).items()},
+            found_by={check: tuple(names) for check, names in row.pop("found_by", {}).items()},
             edits=edits_of(row.pop("edits")),
             **row,
         )
