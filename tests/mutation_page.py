@@ -92,8 +92,8 @@ def printed() -> Iterator[str]:
 def page(report: MutationReport, battery: Battery) -> Iterator[str]:
     """Yields what becomes of those of the earlier rules; it has no times in it, so that it is the same everywhere."""
     yield INTRODUCTION
-    total, made = report.total, made_by(EARLIER)
-    yield f"The rules make {made.total():,} mutants. These results are of {total.made} of them, chosen at random;"
+    total, by_rule = report.total, made_by(EARLIER)
+    yield f"The rules make {by_rule.total():,} mutants. These results are of {total.made} of them, chosen at random;"
     digest = SystemLoader("lease")().digest
     yield f"the seed is {SEED}. They say nothing of the others, and are of specification {digest[:12]}."
     yield ""
@@ -101,7 +101,7 @@ def page(report: MutationReport, battery: Battery) -> Iterator[str]:
     yield f"{percent(total)}.**"
     yield f"{len(report.survivors)} survive, {len(report.unexplained)} of them without an explanation."
     yield ""
-    yield from table(report, made)
+    yield from table(report, by_rule)
     yield ""
     yield "## Settings"
     yield ""
@@ -131,17 +131,17 @@ def page(report: MutationReport, battery: Battery) -> Iterator[str]:
 
 def of_conditions(report: MutationReport) -> Iterator[str]:
     """Yields what becomes of those of the later rules, about conditions and what is exchanged."""
-    total, made = report.total, made_by(LATER)
+    total, by_rule = report.total, made_by(LATER)
     yield "## Conditions of tasks, contracts, and what is taken for another"
     yield ""
-    yield f"The rules that were added last make {made.total():,} other mutants. They are tried in the same settings,"
+    yield f"The rules that were added last make {by_rule.total():,} other mutants. They are tried in the same settings,"
     yield f"and counted apart; these are {total.made} of them (seed {LATER_SEED})."
     yield f"**{total.killed} of {total.others} are killed: {percent(total)}.** {len(report.unexplained)} of those that"
     yield "survive are without an explanation."
     yield "A contract says what policies and operators outside may do. A mutant without it is the same lease in a world"
     yield "that does more; where it survives, no property needs that contract."
     yield ""
-    yield from table(report, made)
+    yield from table(report, by_rule)
     yield ""
     yield from survivors(report)
 
@@ -150,13 +150,13 @@ def made_by(rules: Collection[str]) -> Counter[str]:
     return Counter(m.rule for m in mutations(SystemLoader("lease")()) if m.rule in rules)
 
 
-def table(report: MutationReport, made: Counter[str]) -> Iterator[str]:
+def table(report: MutationReport, by_rule: Counter[str]) -> Iterator[str]:
     total = report.total
     yield "| rule | mutant | made | in the sample | refused | equivalent | unseen | killed | survive | score |"
     yield "|---|---|---|---|---|---|---|---|---|---|"
     for rule, score in report.by_rule().items():
-        yield f"| `{rule}` | {RULES[rule].doc} | {made[rule]} | {counts(score)} |"
-    yield f"| all | | {made.total():,} | {counts(total)} |"
+        yield f"| `{rule}` | {RULES[rule].doc} | {by_rule[rule]} | {counts(score)} |"
+    yield f"| all | | {by_rule.total():,} | {counts(total)} |"
     if refusals := report.refusals():
         yield ""
         yield "The linter's errors for which mutants are refused:"

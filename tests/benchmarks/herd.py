@@ -47,14 +47,14 @@ class Pattern:
 
     def held(self, memory: MachineTable, key: RecordKey, number: int, quiet: bool = False) -> MachineInstance:
         """Another lease (or unit) that has come as far, by steps of its own."""
-        held = memory.new(key, *memory.program.machines[key.machine])
+        instance = memory.new(key, *memory.program.machines[key.machine])
         for taken in self.life.steps[: self.steps]:
-            held.record, outcome = held.core.step(held.record, _with_unit(taken.event, number), taken.now)
+            instance.record, outcome = instance.core.step(instance.record, _with_unit(taken.event, number), taken.now)
             if not outcome.taken:
                 raise RuntimeError(f"{key} does not take {taken.event[0]}: {outcome.reason}")
-        held.peers = [""] * len(self.peers) if quiet else list(self.peers)
-        held.metadata = copy.copy(self.metadata)
-        return held
+        instance.peers = [""] * len(self.peers) if quiet else list(self.peers)
+        instance.metadata = copy.copy(self.metadata)
+        return instance
 
 
 def _with_unit(event: Event, number: int) -> Event:
@@ -86,10 +86,10 @@ async def patterns(units: int) -> Patterns:
 
 
 def _patterns(cluster: Cluster, lives: Lives) -> dict[str, Pattern]:
-    held = {h.key.machine: h for actor in cluster.actors.values() for h in actor.table.instances.values()}
+    instances = {h.key.machine: h for actor in cluster.actors.values() for h in actor.table.instances.values()}
     return {
         machine: Pattern(lives[machine], len(lives[machine].steps), list(h.peers), copy.deepcopy(h.metadata))
-        for machine, h in held.items()
+        for machine, h in instances.items()
     }
 
 
@@ -121,8 +121,8 @@ async def fill(store: Store, examples: Patterns, role: str, count: int, units: i
     """Writes a herd into a store."""
     rows, puts = RowCodec(examples.program), dict[RecordKey, bytes]()
     await store.open(ROLES[role][0])
-    for held in herd(examples, role, count, units, quiet):
-        puts[held.key] = rows.write(held)
+    for instance in herd(examples, role, count, units, quiet):
+        puts[instance.key] = rows.write(instance)
         if len(puts) == _PAGE:
             await store.commit(Batch(puts))
             puts = {}

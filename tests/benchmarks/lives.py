@@ -45,14 +45,14 @@ def watch(actor: Actor, clock: SimulatedClock, lives: Lives) -> None:
     """Writes down every transition that an actor takes from now on."""
     step = actor.stepper.step
 
-    def watched(ready: Ready, held: MachineInstance, event: Event, outside: bool = False) -> Outcome:
-        before, at = held.record, len(lives.setdefault(held.key.machine, Life(held.core)).steps)
-        outcome = step(ready, held, event, outside)
+    def watched(ready: Ready, instance: MachineInstance, event: Event, outside: bool = False) -> Outcome:
+        before, at = instance.record, len(lives.setdefault(instance.key.machine, Life(instance.core)).steps)
+        outcome = step(ready, instance, event, outside)
         if outcome.taken:
             # A step may be followed by others of the same turn; each is written where it began.
             now = clock.now()
-            after, _ = held.core.step(before, event, now)
-            lives[held.key.machine].steps.insert(at, Taken(before, event, now, after))
+            after, _ = instance.core.step(before, event, now)
+            lives[instance.key.machine].steps.insert(at, Taken(before, event, now, after))
         return outcome
 
     actor.stepper.step = watched  # type: ignore[method-assign]

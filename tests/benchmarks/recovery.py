@@ -71,9 +71,9 @@ async def _started(url: str, role: str, leases: int, units: int) -> float:
     actor = await cluster.start(name)
     await actor.read()
     seconds = time.perf_counter() - begun
-    held = sum(key.machine == machine for key in actor.table.instances)
+    recovered = sum(key.machine == machine for key in actor.table.instances)
     await actor.kill()
     await actor.store.close()
-    if held != leases:
-        raise RuntimeError(f"{held} leases were recovered, not {leases}")
+    if recovered != leases:
+        raise RuntimeError(f"{recovered} leases were recovered, not {leases}")
     return seconds

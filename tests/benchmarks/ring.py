@@ -91,9 +91,9 @@ async def _ring(members: int, all_at_once: bool) -> Figures:
             await ring.actors[f"node-{number}"].tell(RUN, f"node[{number}]", event, fields)
 
         def state(number: int) -> str:
-            held = ring.held(RUN, f"node[{number}]")
-            assert held is not None
-            return held.state
+            instance = ring.held(RUN, f"node[{number}]")
+            assert instance is not None
+            return instance.state
 
         began = _passed(figures, "start", began)
         for number in range(1, members):
@@ -148,8 +148,8 @@ def _fleet(count: int, all_at_once: bool) -> Figures:
                 clients[number].post("leases", RUN, "tell", event=event, fields=fields)
 
             def state(number: int) -> str:
-                found: str = clients[number].get("leases")[0]["state"]
-                return found
+                name: str = clients[number].get("leases")[0]["state"]
+                return name
 
             began = _passed(figures, "start", began)
             for number in range(1, count):

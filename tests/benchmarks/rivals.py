@@ -152,8 +152,10 @@ def statemachine(flat: Flat) -> Callable[[int], float]:
     for source, event, target in flat.round_moves():
         move = states[source].to(states[target])
         events[f"event_{event}"] = events[f"event_{event}"] | move if f"event_{event}" in events else move
-    made = type("Made", (StateMachine,), {**{f"state_{name}": state for name, state in states.items()}, **events})
-    machine = made()
+    machine_class = type(
+        "Made", (StateMachine,), {**{f"state_{name}": state for name, state in states.items()}, **events}
+    )
+    machine = machine_class()
     return partial(_ring, [getattr(machine, f"event_{event}") for event in _names(flat)])
 
 

@@ -100,15 +100,15 @@ class Site:
 
     def check(self, names: list[str]) -> None:
         """Each unit is held by exactly one lease of these, all of which are active; no other lease holds any."""
-        held: list[int] = []
+        units: list[int] = []
         for key, machine in self.cluster.site.table.instances.items():
             if key.machine == "authority":
                 view = machine.core.view(machine.record)
-                held += view["assigned"]
+                units += view["assigned"]
                 if view["assigned"] and key.lease not in names:
                     raise AssertionError(f"{key.lease} still holds units")
-        if sorted(held) != list(range(UNITS)):
-            raise AssertionError(f"{len(held)} units are held, and {len(set(held))} different ones; not {UNITS}")
+        if sorted(units) != list(range(UNITS)):
+            raise AssertionError(f"{len(units)} units are held, and {len(set(units))} different ones; not {UNITS}")
         for name in names:
             holder = self.cluster.actors[TENANT].table.instances[RecordKey(name, "service_manager")]
             if holder.state != "active" or len(self.cluster.actors[SITE].table.driven[name]) != UNITS // self.leases:
@@ -119,8 +119,8 @@ async def measure(setup: str, leases: int, terms_ticks: tuple[int, ...], repeats
     """All terms of one number of leases, in one cluster."""
     points = []
     with tempfile.TemporaryDirectory() as folder:
-        made = SETUPS[setup](Path(folder))
-        async with Cluster(UNITS, options=ActorOptions(seed=0, retire_after=FORGET_TICKS), **made) as cluster:
+        options = SETUPS[setup](Path(folder))
+        async with Cluster(UNITS, options=ActorOptions(seed=0, retire_after=FORGET_TICKS), **options) as cluster:
             site = Site(cluster, leases)
             for term_ticks in terms_ticks:
                 site.check(await site.flip(term_ticks) if not site.named else await site.term(term_ticks))

@@ -229,7 +229,7 @@ def plain_inserts(following: Following) -> Callable[[Sequence[AnyEvent]], float]
 def memory(known: CutsOfSystem, recordings: Sequence[Recording], quick: bool) -> float:
     """Bytes that Python holds for each lease more, between two numbers of live leases."""
     counts = (10, 20) if quick else (100, 300)
-    held = []
+    traced_bytes = []
     for count in counts:
         following = Following(known, actors(count), "sqlite::memory:")
         gc.collect()
@@ -241,7 +241,7 @@ def memory(known: CutsOfSystem, recordings: Sequence[Recording], quick: bool) ->
             if len(begun) >= count:
                 break
         gc.collect()
-        held.append(tracemalloc.get_traced_memory()[0])
+        traced_bytes.append(tracemalloc.get_traced_memory()[0])
         tracemalloc.stop()
         following.close()
-    return (held[1] - held[0]) / (counts[1] - counts[0])
+    return (traced_bytes[1] - traced_bytes[0]) / (counts[1] - counts[0])

@@ -90,7 +90,7 @@ async def work(program: Program, store: Store, leases: int, extensions: int = EX
         await _say(actor, names, message("extend_ticket", (1, 20 + 10 * turn, {}), 0, 2 + turn))
     await _say(actor, names, message("relinquish", (), 0, 2 + extensions))
     seconds = time.perf_counter() - begun
-    taken, states = actor.counts.get("taken", 0), {held.state for held in actor.table.instances.values()}
+    taken, states = actor.counts.get("taken", 0), {instance.state for instance in actor.table.instances.values()}
     await actor.stop()
     expected = leases * (3 + 2 * extensions)
     if taken != expected or states != {"closed"}:

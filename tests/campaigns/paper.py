@@ -24,7 +24,7 @@ def page(judged: Sequence[Judged], seconds: float) -> str:
     for one in judged:
         by_row.setdefault(one.made.name, []).append(one)
     noticed = sum(not one.wrong for one in judged)
-    held = [row for row in rows() if row.held]
+    held_rows = [row for row in rows() if row.held]
     lines = [
         "# Breaks of the rules of the paper",
         "",
@@ -34,12 +34,12 @@ def page(judged: Sequence[Judged], seconds: float) -> str:
         "`python -m tests.campaigns.paper --results reports/paper_breaks.md` makes all and writes this page.",
         "",
         f"**{noticed} of {len(judged)} breaks were noticed by all of their tests**, in {seconds / 60:.0f} minutes.",
-        f"They are of {len(by_row)} of the {len(held)} rows that say *held*.",
+        f"They are of {len(by_row)} of the {len(held_rows)} rows that say *held*.",
         "",
         "| row | file that is broken | tests that fail then |",
         "|---|---|---|",
     ]
-    for row in held:
+    for row in held_rows:
         for one in by_row.get(row.name, ()):
             tests = ", ".join(f"`{test.rpartition('::')[2]}`" for test in one.made.tests)
             note = f" **not noticed:** {'; '.join(one.wrong)}" if one.wrong else ""
