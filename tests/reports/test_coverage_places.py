@@ -12,7 +12,7 @@ import pytest
 from leasehold.checker.conform.coverage import Coverage
 from leasehold.checker.explore import Exploration, explore
 from leasehold.reports.coverage import _graph, _product, _where
-from leasehold.reports.product import product, projections, where_are
+from leasehold.reports.product import LARGEST, product, projections, where_are
 from leasehold.spec import shipped_folder
 from tests.systems import load
 
@@ -67,10 +67,17 @@ def explored_commit() -> Exploration:
     return explore(load("two_phase_commit"))
 
 
+@pytest.mark.parametrize("listed", [3, LARGEST])
 @pytest.mark.parametrize("share", [0, 1, 3, 100])
 @pytest.mark.parametrize("beyond", [0, 1, 40])
-def test_what_is_beyond_the_exploration_is_not_covered(share: int, beyond: int) -> None:
-    """Logs come to states that were explored, and to others; what is covered and what is missing are all explored."""
+def test_what_is_beyond_the_exploration_is_not_covered(
+    share: int, beyond: int, listed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Logs come to states that were explored, and to others; what is covered and what is missing are all explored.
+
+    All that is missing is counted, however much of it is listed.
+    """
+    monkeypatch.setattr("leasehold.reports.coverage.LARGEST", listed)
     found = explored_commit()
     system, explored = found.system, {node.control for node in product(found).nodes}
     roles = [system.roles[name] for name in system.product]
@@ -88,3 +95,4 @@ def test_what_is_beyond_the_exploration_is_not_covered(share: int, beyond: int) 
     assert (shown["reachable"], shown["missing_count"]) == (len(explored), len(explored - seen))
     assert {tuple(where) for where in shown["beyond"]} == seen - explored
     assert {tuple(where) for where in shown["missing"]} <= explored - seen
+    assert len(shown["missing"]) == min(listed, len(explored - seen))

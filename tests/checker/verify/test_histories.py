@@ -10,13 +10,17 @@ from msgspec import structs
 
 from leasehold.checker.history.merge import CausalMerge
 from leasehold.checker.recovery.lease.random_runs.plan import RunPlan, plan_of
+from leasehold.checker.recovery.lease.simulation import LeaseSimulation
 from leasehold.checker.verify.cuts import ConsistentCuts, Cut
+from leasehold.checker.verify.drawn import path_of
 from leasehold.checker.verify.history import HistoryVerification
 from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.impl.actor.table import BELOW
-from leasehold.impl.events.event import AnyEvent, RecoveredEvent, StepEvent, write
+from leasehold.impl.compiler.program import compile_system
+from leasehold.impl.events.event import AnyEvent, RecoveredEvent, StepEvent, read, write
 from tests.checker.verify.histories import History, history_of, known, verified
 from tests.planted.table import named
+from tests.systems import load
 
 # Where clocks differ, some properties are known to fail (docs/findings.md).
 SEEDS = [seed for seed in range(36) if all(act.kind != "skew" for act in plan_of(seed).acts)]
@@ -168,6 +172,29 @@ def test_a_history_that_comes_by_and_by_is_judged_alike() -> None:
 
 
 # Events that are missing
+
+
+def test_an_actor_that_stops_again_before_it_has_told_anything_is_down_until_it_does() -> None:
+    """Its start counts as heard two ticks later; not where it has stopped meanwhile."""
+    system = load("lease", {"max_units": 2, "last_end": 1, "expiry": False})
+    sim = LeaseSimulation(compile_system(system), units=2)
+    sim.start_all()
+    sim.wish("demand", "service_manager:1", 1, 40, 3)
+    sim.loop.advance(1.0)
+    sim.crash("site")
+    sim.start("site")
+    sim.crash("site")
+    for _ in range(5):
+        sim.tick(1.0)
+    sim.start("site")
+    for _ in range(5):
+        sim.tick(1.0)
+    chains = {name: [*map(read, disk.chain())] for name, disk in sim.disks.items()}
+    sim.close()
+    steps = path_of(system, chains, "service_manager:1").steps
+    told = [(step.kind, step.state.now) for step in steps if step.event in ("crash:site", "recover:site")]
+    assert told == [("crash", 0), ("recover", 7)]
+    assert any(0 < (step.state.now or 0) < 7 for step in steps)
 
 
 def test_a_gap_is_named() -> None:

@@ -17,6 +17,7 @@ from leasehold.checker.recovery.campaign import CaseOutcome
 from leasehold.checker.recovery.cases.campaign import Explored, RecoveryCase, _work, runner_of, scripts_of
 from leasehold.checker.recovery.cases.counterexample import Counterexample
 from leasehold.checker.recovery.cases.runner import CaseRunner
+from leasehold.checker.recovery.cases.steps import Script
 from leasehold.checker.recovery.cases.walk import AS_IN_THE_MODEL, CHECKS, WalkRun
 from leasehold.impl.actor.outbox import Outbox
 from leasehold.impl.actor.table import MachineTable
@@ -250,6 +251,27 @@ def test_who_does_not_follow_the_script_is_found(explored: Explored, runner: Cas
     for n in range(1, script.at):
         without = replace(script, steps=(*script.steps[:n], *script.steps[n + 1 :]), at=script.at - 1)
         assert "drive" in {f.check for f in runner.play(without).findings}, script.steps[n]
+
+
+@pytest.mark.parametrize("down", ["coordinator", "participant-0", "participant-1"])
+def test_every_machine_that_runs_is_compared_whoever_is_down(explored: Explored, runner: CaseRunner, down: str) -> None:
+    """A state that the model has in another way is told of each machine but those of the actor that is down."""
+    actors = [runner.program.hosts[runner.program.roles[role].machine(n)] for role, n in explored.scripts[0].machines]
+    script = next(s for s in explored.scripts if s.steps[-1].kind == "recover" and actors[_crashed(s)] == down)
+    at = next(n for n, step in enumerate(script.steps) if step.kind == "crash")
+    told = []
+    for place in range(len(actors)):
+        control = tuple("nowhere" if n == place else state for n, state in enumerate(script.steps[at].control))
+        steps = (*script.steps[:at], replace(script.steps[at], control=control), *script.steps[at + 1 :])
+        told.append("drive" in {f.check for f in runner.play(replace(script, steps=steps)).findings})
+    assert told == [actor != down for actor in actors]
+
+
+def _crashed(script: Script) -> int:
+    """The position of a machine of the actor that crashes."""
+    crash = next(step for step in script.steps if step.kind == "crash")
+    assert crash.machine is not None
+    return script.machines.index(crash.machine)
 
 
 # Time
