@@ -153,6 +153,7 @@ def converging(plain: Whole, found: Whole) -> Convergence:
 # Systems
 
 STAR = TESTS / "checker/explore/systems/star"  # one machine that tells two others
+NODE = "actors: {north: [hub], east: [a], west: [b]}\nfaults: {nodes: {rack: [north, east]}}\nenvironment:"
 
 
 MESSAGES = "messages: {asked: {from: asker, to: teller}, told: {from: teller, to: asker, answer: true}}\n"
@@ -404,6 +405,16 @@ def test_a_power_cut_while_an_actor_recovers(tmp_path: Path) -> None:
     points = {p for p, _, _ in explored.graph.points}
     assert "crash:hub/telling#recovering-after-tell_a@everything" in points
     assert len(layout.actors) == 3
+
+
+@pytest.mark.parametrize("budget", ["crash=1", "crash=2", "crash=1,power_cut=1"])
+def test_a_node_crashes_while_one_of_its_actors_recovers(tmp_path: Path, budget: str) -> None:
+    """Its other actors run meanwhile, and stop with it."""
+    system = written(tmp_path, edited(files_of("checker/explore/systems/star"), ("environment:", NODE)))
+    explored, found = compare(system, Budget.parse(budget))
+    judge(explored, found)
+    points = {point for point, _, _ in explored.graph.points}
+    assert "crash:hub/telling#recovering-after-tell_a@rack" in points
 
 
 @pytest.mark.parametrize("budget", ["crash=1", "crash=1,duplicate=1", "halt=1", "crash=1,halt=1", "power_cut=1,lose=1"])
