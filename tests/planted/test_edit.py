@@ -92,7 +92,7 @@ def test_an_edit_that_does_not_fit_is_refused(edit: Edit, says: str) -> None:
 
 def test_a_function_that_would_need_other_variables_is_made_anew() -> None:
     step, again, record = made(), ("m", (), 0, 3, -1), ("s", (3,), 0)
-    old = '        return record, Outcome("duplicate", name, work=said)'
+    old = '        return record, Outcome("duplicate", name, work=sends)'
     with in_process([Edit(STEPPING, old, "        raise LookupError(table)")]):
         assert step(record, again, 0)[1].kind == "duplicate"
         with pytest.raises(LookupError):
