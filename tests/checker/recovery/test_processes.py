@@ -145,7 +145,7 @@ with named(name).planted():
 @pytest.mark.parametrize(
     ("mistake", "words"),
     [
-        ("received_numbers_not_saved", "authority comes back with another record than its last event has left"),
+        ("received_numbers_not_saved", "comes back with another record than its last event has left"),
         ("duplicate_executed", "service_manager takes update_ticket with number 1, and has received 1 before"),
     ],
 )

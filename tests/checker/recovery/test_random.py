@@ -9,6 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -24,6 +25,7 @@ from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.notices import Kind
 from leasehold.impl.store.memory import MemoryStore
 from leasehold.reports.lifelines import path_svg
+from tests.planted.table import named
 
 RUNS = int(os.environ.get("LEASEHOLD_RANDOM_RUNS", "100000"))
 
@@ -114,14 +116,21 @@ def test_a_bug_is_found_and_its_plan_made_small(monkeypatch: pytest.MonkeyPatch)
         outcome = play(plan)
         if outcome.findings:
             break
-    found = failed(plan, outcome)
-    small = found.plan
+    small = failed(plan, outcome).plan
     assert len(small.acts) <= len(plan.acts)
     assert {f.check for f in play(small).findings} & {f.check for f in outcome.findings}
+    assert any(act.kind in ("crash", "crash_within", "power", "disk") for act in small.acts), small
+
+
+@pytest.mark.long
+def test_a_run_that_fails_is_drawn_from_its_events() -> None:
+    with named("duplicate_executed").planted():
+        plan = replace(plan_of(13), units=2)
+        found = failed(plan, play(plan))
+    assert found.findings
     assert found.path is not None
     assert len(found.path) > 3
     assert "<svg" in path_svg(found.path, "a bug")
-    assert any(act.kind in ("crash", "crash_within", "power", "disk") for act in small.acts), small
 
 
 def test_shrinking_leaves_out_all_that_can_be_spared() -> None:
