@@ -7,16 +7,20 @@ from typing import Any
 
 import pytest
 
+from leasehold.checker.recovery.events import CommittedEvents, EventMonitor
 from leasehold.checker.recovery.lease.random_runs.plan import PlannedEvent, RunPlan
 from leasehold.checker.recovery.lease.random_runs.run import RandomRun
+from leasehold.checker.recovery.lease.simulation import LeaseSimulation
 from leasehold.impl.actor.chronicle import Chronicle
 from leasehold.impl.actor.describe import EventDescriber
 from leasehold.impl.actor.drafts import StepDraft
 from leasehold.impl.actor.ready import Ready
 from leasehold.impl.actor.stepper import Stepper
+from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.events.event import MachineStep
 from leasehold.impl.store.memory import MemoryStore
-from leasehold.impl.store.store import Batch
+from leasehold.impl.store.store import Batch, RecordKey
+from tests.systems import load
 
 DEMANDS = (PlannedEvent(0, "demand", "1", (1, 9, 3)), PlannedEvent(1, "demand", "2", (2, 12, 4)))
 
@@ -41,6 +45,39 @@ def test_a_crash_within_a_turn_loses_none_and_adds_none(actor: str) -> None:
         wrong, compared = played(PlannedEvent(0, "crash_within", actor, (after, 1)))
         assert wrong == [], after
         assert compared > 40
+
+
+LEASE, NOBODYS = "service_manager:1", "service_manager:9"
+
+
+def removes(records: dict[RecordKey, bytes]) -> None:
+    del records[RecordKey(LEASE, "broker")]
+
+
+def adds(records: dict[RecordKey, bytes]) -> None:
+    records[RecordKey(NOBODYS, "broker")] = records[RecordKey(LEASE, "broker")]
+
+
+@pytest.mark.parametrize(
+    ("alters", "words"),
+    [
+        (removes, f"broker: its events have broker of {LEASE}, and its store has none"),
+        (adds, f"broker: no event has broker of {NOBODYS}, which has moved"),
+    ],
+)
+def test_records_that_one_side_alone_has_are_found_at_a_recovery(
+    alters: Callable[[dict[RecordKey, bytes]], None], words: str
+) -> None:
+    sim = LeaseSimulation(compile_system(load("lease", {"max_units": 1})), units=1)
+    monitor = EventMonitor(CommittedEvents(sim))
+    sim.start_all()
+    sim.wish("demand", LEASE, 1, 9, 3)
+    sim.loop.advance(1.0)
+    sim.crash("broker")
+    alters(sim.disks["broker"].records)
+    sim.start("broker")
+    sim.close()
+    assert words in monitor.wrong
 
 
 # Seeded bugs
