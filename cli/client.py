@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -361,8 +361,8 @@ def units(at: Path, as_json: bool) -> None:
 
     Example:  leasehold units --at site.sock
     """
-    answers = everywhere(lambda client: (client.get("units"), last_events(client)), at)
-    rows = [row for (rows, events), _ in answers for row in _with_history(rows, events)]
+    answers = everywhere(_units_with_history, at)
+    rows = [row for rows, _ in answers for row in rows]
     abouts = [about for _, about in answers]
     if as_json:
         print_json({"now": abouts[0]["now"], "tick_seconds": abouts[0]["tick_seconds"], "units": rows})
@@ -381,15 +381,17 @@ def last_events(client: Client, whole: bool = False) -> list[AnyEvent]:
     return read_chain(ActorSource(client).lines(after if after >= state["first"] else 0), None, unsigned=True)[1]
 
 
-def _with_history(units: Iterable[dict[str, Any]], events: Iterable[AnyEvent]) -> Iterator[dict[str, Any]]:
-    """Yields units with what their actor's events tell of each last."""
+def _units_with_history(client: Client) -> list[dict[str, Any]]:
+    """The units of an actor, with what its events tell of each last; they are not read where it has no units."""
+    units: list[dict[str, Any]] = client.get("units")
     known = KnownMachines()
-    for event in events:
+    for event in last_events(client) if units else ():
         known.take(event)
     for unit in units:
         keys = (MachineOf(unit["actor"], lease, unit["machine"]) for lease in (BELOW, unit["lease"]))
         steps = next((known.machines[key].history for key in keys if key in known.machines), [])
-        yield {**unit, "history": [{n: v for n, v in step.items() if n != "said"} for step in steps[-LAST:]]}
+        unit["history"] = [{n: v for n, v in step.items() if n != "said"} for step in steps[-LAST:]]
+    return units
 
 
 @client_verb()
