@@ -99,6 +99,7 @@ class Layout(SourceLayout):
         self.added = {(v.name, key): self._cells(1) for v in relation.variables for key in v.keys}
         self.lead = {key: self.added[v.name, key] for v in relation.variables if v.leads for key in v.keys}
         self.known = {key: at for (name, key), at in self.added.items() if name == "known"}
+        self.up = {key: at for (name, key), at in self.added.items() if name == "up"}
 
     def _cells(self, count: int) -> int:
         """The first of so many new cells."""

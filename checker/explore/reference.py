@@ -48,7 +48,7 @@ class Reference(States):
     def __init__(self, relation: Relation) -> None:
         super().__init__(relation)
         layout = self.layout
-        self.up = {key: at for (name, key), at in layout.added.items() if name == "up"}
+        self.up = layout.up
         self.at = {fault: i for i, fault in enumerate(self.limited)}
         self.prompt = relation.passage is not None and bool(relation.passage.unless)
         self._stops = {a.name: layout.stopping(a) for a in layout.actors}

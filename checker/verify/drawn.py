@@ -39,9 +39,8 @@ def _steps(layout: Layout, cut: Cut, before: Cut) -> Iterator[Step]:
     if cut.step is not None:
         yield _machine_step(layout, cut.step, action.kind, before, after)
     elif action.kind in ("crash", "recover"):
-        up = {name: at for (kind, name), at in layout.added.items() if kind == "up"}
         for actor in layout.actors:
-            if before.state[up[actor.name]] != cut.state[up[actor.name]]:
+            if before.state[layout.up[actor.name]] != cut.state[layout.up[actor.name]]:
                 role, number = actor.machines[0]
                 machine = machine_name(layout.system.roles[role], number)
                 yield _other_step(action.kind, machine, f"{action.kind}:{cut.actor or actor.name}", after)
