@@ -15,10 +15,10 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
+from leasehold.checker.explain.explained_machines import ExplainedMachines
 from leasehold.checker.explain.machines import KnownMachines
 from leasehold.checker.explain.story import StoryEntry, entries
 from leasehold.checker.explain.views import EventViews
-from leasehold.checker.explain.ways import ExplainedMachines
 from leasehold.checker.history.fault import CutFault
 from leasehold.checker.history.happened_before import capacities_of
 from leasehold.checker.history.merge import merged

@@ -1,9 +1,9 @@
 """Views of the machines of a lease, from events: how each is, what led to its state, and what that waits for.
 
 Theory of operation. With the specification, the record of a machine says what its state asks for, what it waits for,
-and when its timer is due (ways.py). What no event tells is null, or missing: what a client wishes, what a policy waits
-for, how often a message was sent and what a peer has answered to it, which calls are under way, and the facts of units.
-A running actor adds that (`at_present`).
+and when its timer is due (explained_machines.py). What no event tells is null, or missing: what a client wishes, what a
+policy waits for, how often a message was sent and what a peer has answered to it, which calls are under way, and the
+facts of units. A running actor adds that (`at_present`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from leasehold.checker.explain.explained_machines import ExplainedMachines
 from leasehold.checker.explain.machines import KnownMachine, KnownMachines
-from leasehold.checker.explain.ways import ExplainedMachines
 from leasehold.checker.history.fold import MachineOf
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.core import Core

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from leasehold.checker.explain.explained_machines import ExplainedMachines
 from leasehold.checker.explain.machines import KnownMachine, KnownMachines
-from leasehold.checker.explain.ways import ExplainedMachines
 from leasehold.checker.history.fold import MachineOf
 from leasehold.cli.leases import explained
 from leasehold.impl.compiler.program import compile_system

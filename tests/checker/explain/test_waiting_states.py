@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from leasehold.checker.explain.explained_machines import ExplainedMachines
 from leasehold.checker.explain.machines import KnownActor, KnownMachine, KnownMachines
 from leasehold.checker.explain.views import EventViews
-from leasehold.checker.explain.ways import ExplainedMachines
 from leasehold.checker.explore import explore
 from leasehold.checker.history.fold import MachineOf
 from leasehold.cli.leases import explained

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.checker.explain.ways import ExplainedMachines
+from leasehold.checker.explain.explained_machines import ExplainedMachines
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.work import local
 from tests.systems import files_of, load, load_for_run, write
