@@ -24,7 +24,7 @@ from leasehold.impl.actor.ready import Acknowledge, Ready, Recheck, Request
 from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.core.core import Program
 from leasehold.impl.identity import membership
-from leasehold.impl.notices import Notice, Subscriber
+from leasehold.impl.notices import Subscriber
 from leasehold.impl.store.store import Store
 
 PAUSES = Backoff(first=0.1, longest=2.0, ask_again=2.0)
@@ -198,13 +198,6 @@ class Simulation(LocalSystem[ControlledActor]):
         """The control states of the machines that are no subsidiaries, as `active/-`; - where there is no machine."""
         instances = (self.held(lease, machine) for machine in self.program.players)
         return "/".join("-" if one is None else one.state for one in instances)
-
-    def concerns(self, notice: Notice, lease: str) -> bool:
-        """Returns whether a notice is about a machine of a lease, or about a unit that serves it."""
-        if not notice.machine or not self.program.roles[notice.machine.partition("[")[0]].of_actor:
-            return notice.lease == lease
-        instance = self.held(lease, notice.machine)
-        return instance is not None and instance.serves == lease
 
     def deliver(self, packet: Packet, answered: bool = True) -> None:
         """A packet is delivered now, and its receiver does what follows."""

@@ -223,11 +223,6 @@ class Fields:
             numbering.bits = bits
         self.lay_out()
 
-    def widen(self) -> None:
-        """Makes room for twice as many values where it is not known how many there are."""
-        for numbering in self.numberings:
-            numbering.bits = numbering.needs + 1 if numbering.open else numbering.bits
-
     # Packing
 
     def pack(self, state: Sequence[Value]) -> list[int]:

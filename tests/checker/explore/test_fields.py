@@ -119,18 +119,6 @@ def test_a_state_is_what_was_packed(layout: Any) -> None:
     assert [tuple(told.pack(s)) for s in met] == again
 
 
-def test_only_what_is_not_known_ahead_is_made_wider(layout: Any) -> None:
-    fields = Fields(layout)
-    bits = [n.bits for n in fields.numberings]
-    fields.widen()
-    for before, numbering in zip(bits, fields.numberings, strict=True):
-        assert numbering.bits == (numbering.needs + 1 if numbering.open else before)
-    assert {n.open for n in fields.numberings} == {False, True}
-    wide = [n.bits for n in fields.numberings]
-    fields.lay_out()
-    assert [at.bits for at in fields.places] == [n.bits for n in fields.numberings] == wide
-
-
 def test_the_values_of_a_cell_are_known_ahead_where_they_are_few(layout: Any) -> None:
     fields = Fields(layout)
     known = {

@@ -219,24 +219,14 @@ def test_subscribers_hear_every_actor_from_its_start(sim: LeaseSimulation) -> No
         assert (name, Kind.RECOVERED) in heard
 
 
-def test_a_notice_concerns_the_lease_that_it_names_or_that_its_unit_serves(sim: LeaseSimulation) -> None:
+def test_a_unit_is_its_sites_and_nobodys_where_its_site_is_down(sim: LeaseSimulation) -> None:
     demand(sim)
     sim.loop.advance(1.0)
-
-    def concerns(lease: str, machine: str, about: str) -> bool:
-        return sim.concerns(Notice(Kind.TRANSITION, "site", lease=lease, machine=machine), about)
-
-    assert concerns(LEASE, "authority", LEASE)
-    assert concerns(LEASE, "", LEASE)
-    assert not concerns("service_manager:2", "authority", LEASE)
-    assert concerns("", "unit[0]", LEASE)
-    assert not concerns("", "unit[0]", "service_manager:2")
-    assert not concerns("", "unit[1]", LEASE)
     held = sim.held("whatever", "unit[0]")
     assert held is not None
     assert held.state == "active", "a unit's machine is the site's, and no lease's"
     sim.crash("site")
-    assert not concerns("", "unit[0]", LEASE)
+    assert sim.held("whatever", "unit[0]") is None
     assert sim.held(LEASE, "authority") is None
 
 
