@@ -1,4 +1,4 @@
-"""What subscribers make of notices: an archive's lines, and the crash points of tests."""
+"""The subscribers to notices: an archive's lines, and the crash points of tests."""
 
 from __future__ import annotations
 

@@ -244,7 +244,7 @@ def test_what_the_environment_may_do_is_told(running: SystemFleet) -> None:
 
 @pytest.mark.long
 def test_a_run_that_waits_breaks_nothing_until_nothing_can_happen_any_more(running: SystemFleet) -> None:
-    """Of actors that have stopped, their stores are read."""
+    """The stores of actors that have stopped are read."""
     running.client("coordinator").post("begin", machine="coordinator", event="begin")
     wait_until(lambda: bool(running.questions()), 20.0)
     running.stop()
