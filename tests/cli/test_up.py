@@ -10,15 +10,19 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from click.testing import CliRunner
 
+from leasehold.cli.client import last_events
+from leasehold.cli.explain import _present
 from leasehold.cli.main import cli
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.identity import trust_file
 from leasehold.impl.processes.fleet import FleetError, SystemFleet
+from leasehold.impl.server.client import Client
 from leasehold.impl.server.config import read_config
 from leasehold.spec import load
 from tests.systems import TESTS, files_of, write
@@ -176,13 +180,27 @@ def test_a_policy_gives_the_only_answer(tmp_path: Path) -> None:
         assert fleet.questions() == []
 
 
+class Presses(Client):
+    """A client that presses the bell as soon as it has heard how it is."""
+
+    def get(self, *place: str) -> Any:
+        answer = super().get(*place)
+        if place[-1] == "present":
+            self.post("leases", "bell:1", "tell", event="press")
+        return answer
+
+
 @pytest.mark.parametrize("events", [True, False])
 def test_a_system_of_ones_own_is_explained_where_its_actors_run(events: bool, tmp_path: Path) -> None:
-    """By the specification that they run, whose folder they say; where they write no events, without a story."""
+    """Actors say the folder of the specification that they run; where they write no events, there is no story."""
     folder = write(tmp_path / "own", files_of("cli/systems/bell"))
     explain = ["explain", "bell:1", "--at", str(tmp_path / "running")]
     with SystemFleet(str(folder), tmp_path / "running", tick_seconds=0.2, more={"events": events}) as fleet:
-        fleet.client("bell").post("leases", "bell:1", "tell", event="press")
+        client = Presses(fleet.client("bell").path)
+        _, present, read = _present(client, "bell:1", whole=True)
+        later = last_events(client, whole=True)
+        assert [event.position for event in later if event.position <= present["last"]] == [e.position for e in read]
+        assert len(later) > len(read) or not events
         for _ in range(100):
             if fleet.client("bell").get("leases")[0]["state"] == "ringing":
                 break

@@ -220,6 +220,8 @@ def test_a_record_that_is_lost_is_as_the_store_has_it(sim: LeaseSimulation) -> N
     sim.crash("broker")
     rows[key] = before
     sim.start("broker")
+    told = [step[0] for step in monitor.steps[begun:] if step is not None and step[1] is None]
+    assert told[-3:] == ["crash", "lost", "recover"]
     lost = begun + monitor.steps[begun:].index(("lost", None, ""))
     assert [state[at] for state in monitor.states[lost - 1 : lost + 1]] == [6, 5]
 

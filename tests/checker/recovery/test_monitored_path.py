@@ -12,6 +12,7 @@ from leasehold.checker.recovery.lease.simulation import LeaseSimulation
 from leasehold.checker.recovery.monitor import PropertyMonitor
 from leasehold.checker.recovery.properties import RunProperties
 from leasehold.impl.compiler.program import compile_system
+from leasehold.impl.notices import Kind, Notice, SimulatedCrash
 from tests.systems import load
 
 SYSTEM = load("lease", {"max_units": 2, "last_end": 1, "expiry": False})
@@ -157,6 +158,24 @@ def test_actors_that_crash_at_once_are_one_cut(sim: LeaseSimulation) -> None:
         "0 recover: service_manager recover:service_manager",
     ]
     assert len(monitor.cuts) == before + 3
+
+
+def test_a_commit_that_nobody_heard_of_comes_before_the_end_of_its_actor(sim: LeaseSimulation) -> None:
+    """It is found in the store when the actor is back."""
+
+    def stop(notice: Notice) -> None:
+        if notice.kind is Kind.COMMITTED and notice.actor == "broker" and sim.disks["broker"].records and not stopped:
+            stopped.append(notice)
+            raise SimulatedCrash
+
+    stopped: list[Notice] = []
+    sim.subscribers.insert(0, stop)
+    monitor = begun(sim)
+    assert len(stopped) == 1
+    sim.crash("broker")
+    sim.start("broker")
+    told = [(step.kind, step.machine) for step in monitor.path().steps[1:4]]
+    assert told == [("deliver", "broker"), ("crash", "broker"), ("recover", "broker")]
 
 
 def test_a_message_that_moves_nothing_is_a_step_without_a_transition(sim: LeaseSimulation) -> None:
