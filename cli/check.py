@@ -76,6 +76,7 @@ class _Run:
 @search.time_option
 @click.option("--all", "every", is_flag=True, help="Check every setting in expected.yaml, but for the slow ones.")
 @click.option("--slow", is_flag=True, help="With --all: the slow settings too.")
+@search.keep_going_option
 @click.option("--no-crash", is_flag=True, help="Leave out the faults that system.yaml asks for.")
 @click.option("--prove", "proving", is_flag=True, help="Prove the properties too, unless a proof is stored.")
 @click.option("--write", is_flag=True, help="Renew the numbers in expected.yaml, and show the difference.")
@@ -91,6 +92,7 @@ def check(
     seconds: float | None,
     every: bool,
     slow: bool,
+    keep_going: bool,
     no_crash: bool,
     proving: bool,
     write: bool,
@@ -112,8 +114,9 @@ def check(
     reads, directly or through what it influences, by what depends on what; and transitions without which, or with
     another target or update, no property fails, as far as `leasehold mutate` has tried.
 
-    --max-states, --depth and --memory limit each search, --time all of them together; a check that they cut short
-    before anything failed exits with 3.
+    Each search stops at the first violation that expected.yaml does not expect, and then compares no numbers;
+    --keep-going visits every state all the same. --max-states, --depth and --memory limit each search, --time all of
+    them together; a check that they cut short before anything failed exits with 3.
 
     --write renews expected.yaml: it corrects numbers, adds a run for a setting that has none, and removes explanations
     that no longer apply. A violation needs a reason: until you give it, the check fails.
@@ -142,16 +145,18 @@ def check(
     faulty, own = load_for_faults(system, settings) if asked else (first, {})
     known = explanations(system, faulty) if asked else ()
 
-    def limits() -> Limits:
+    def limits(meant: Expectation | None) -> Limits:
         left = None if seconds is None else max(0.0, seconds - (time.monotonic() - started))
-        return Limits(max_states, depth, left, memory)
+        stop, expected = not (keep_going or write), frozenset(meant.violated if meant else ())
+        return Limits(max_states, depth, left, memory, stop_at_violation=stop, expected=expected)
 
     untested = unread(first), kept(system, first)
     runs: list[_Run] = []
     screen = console()
     for model, expectation in todo:
-        proof = stored(model) or (_proof(model, limits()) if proving else None)
-        exploration = search.explore_with_progress(model, limits(), engine=engine)
+        within = limits(expectation)
+        proof = stored(model) or (_proof(model, within) if proving else None)
+        exploration = search.explore_with_progress(model, limits(expectation), engine=engine)
         runs.append(_Run(exploration, expectation, differences(exploration, expectation), proof))
         if not as_json and not write:
             if len(runs) > 1:
@@ -171,9 +176,9 @@ def check(
     not_met: Sequence[Difference] = ()
     wrong: list[str] = []  # properties that are proved, and broken by faults
     if budget is not None and not any(run.found.interrupted for run in runs):
-        with interruptible(), search.engine_or_usage_error(), Status("exploring") as status:
+        with interruptible(), search.engine_or_usage_error(), Status("building") as status:
             watch = search.search_progress(status, f"faults {budget}")
-            crashed = crash_test(faulty, budget, watch, limits(), engine=engine)
+            crashed = crash_test(faulty, budget, watch, limits(todo[0][1]), engine=engine)
         missed = unmet(crashed, known)
         not_met = [] if settings or missed is None else list(unmet_differences(missed, known))
         proof = runs[0].proof

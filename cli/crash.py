@@ -97,6 +97,7 @@ _files = click.option(
 @search.memory_option
 @partial(search.time_option, left_out=f"{TIME_SECONDS:.0f}s for the default budget, else no limit")
 @_faults
+@search.keep_going_option
 @_all_cells
 @_files
 def explored(
@@ -107,6 +108,7 @@ def explored(
     memory: int | None,
     seconds: float | None,
     faults: str | None,
+    keep_going: bool,
     all_cells: bool,
     out: Path | None,
 ) -> Exit:
@@ -114,7 +116,8 @@ def explored(
 
     The verdict says which properties hold under these faults; whether the system returns, once faults stop, to a state
     that is reachable without any, and after how many steps and messages at most; and for each property that breaks, the
-    weakest faults that break it.
+    weakest faults that break it. The first that breaks ends the search, and what needs all states is left open;
+    --keep-going goes on.
 
     Without --faults, a single crash is explored first, and then ever larger parts of the system's own budget (`faults`
     in system.yaml), or else of the default one: each is decided exactly, and printed as soon as it is, until --time is
@@ -125,7 +128,7 @@ def explored(
               leasehold crash ./my_system --time 10m
               leasehold crash lease --faults crash=1 --set expiry=false --out lease-crash
     """
-    asked = _Asked(system, settings, engine, memory, seconds, as_json)
+    asked = _Asked(system, settings, engine, memory, seconds, as_json, keep_going)
     budget, source = budget_of(asked.model, faults)
     budgets = list(budget.parts()) if faults is None else [budget]
     if len(budgets) > 1 and seconds is None and not asked.model.faults.budget:
@@ -139,6 +142,7 @@ def explored(
 @search.engine_option
 @search.memory_option
 @click.option("--hours", metavar="H", type=Hours(), default=1, show_default=True, help="For how long.")
+@search.keep_going_option
 @_all_cells
 @_files
 def deep(
@@ -148,6 +152,7 @@ def deep(
     engine: Engine,
     memory: int | None,
     hours: float,
+    keep_going: bool,
     all_cells: bool,
     out: Path | None,
 ) -> Exit:
@@ -155,7 +160,7 @@ def deep(
 
     Example:  leasehold crash deep lease --hours 8 --json
     """
-    asked = _Asked(system, settings, engine, memory, hours * 3600, as_json)
+    asked = _Asked(system, settings, engine, memory, hours * 3600, as_json, keep_going)
     return _report(asked, [], f"deep (for {hours:g} h)", all_cells, out)
 
 
@@ -239,8 +244,10 @@ class _Asked:
         memory: int | None,
         seconds: float | None,
         as_json: bool,
+        keep_going: bool = True,
     ) -> None:
         self.system, self.engine, self.memory, self.seconds, self.as_json = system, engine, memory, seconds, as_json
+        self.keep_going = keep_going
         self.model, self.own = load_for_faults(system, settings)
         self.known = explanations(system, self.model)
 
@@ -258,11 +265,12 @@ class _Asked:
         tried: list[Completed] = []
         decided: CrashReport | None = None
         width = max((len(str(b)) for b in budgets), default=24)
-        with interruptible(), search.engine_or_usage_error(), Status("exploring") as status:
+        with interruptible(), search.engine_or_usage_error(), Status("building") as status:
             watch = partial(_watch, status)
-            for report in deepen(self.model, self.seconds, watch, self.engine, self.memory, budgets):
+            stop = not self.keep_going
+            for report in deepen(self.model, self.seconds, watch, self.engine, self.memory, budgets, stop):
                 tried.append(Completed.of(report))
-                if decided is None or (report.complete and decided.budget not in budgets[-1:]):
+                if decided is None or ((report.complete or report.broken) and decided.budget not in budgets[-1:]):
                     decided = report
                 if len(budgets) != 1 and not self.as_json:
                     status.clear()

@@ -14,7 +14,7 @@ import click
 from leasehold.checker.explore import Checkpointing, Engine, Exploration, Limits
 from leasehold.checker.explore.expectations import expectation_for
 from leasehold.checker.explore.graph.fairness import Fairness
-from leasehold.checker.explore.properties import DEADLOCK, REFINES, only_these
+from leasehold.checker.explore.properties import DEADLOCK, OF_THE_LANGUAGE, REFINES, only_these
 from leasehold.checker.host.deadline import LEAST_GRACE, OutOfTime, alarm_at
 from leasehold.cli import search
 from leasehold.cli.common import Exit, console, no_such, print_json, system_options, verb, warn_of_values
@@ -26,8 +26,7 @@ from leasehold.spec import System, load
 if TYPE_CHECKING:
     from leasehold.checker.crash.convergence import Convergence
 
-# Claims of the language about every system; no property can have their names.
-_ALWAYS_JUDGED = ("guards_disjoint", "types_hold")
+_ALWAYS_JUDGED = tuple(name for name, _ in OF_THE_LANGUAGE.values())
 
 
 @verb()
@@ -55,6 +54,7 @@ _ALWAYS_JUDGED = ("guards_disjoint", "types_hold")
 @click.option("--faults", metavar="BUDGET", help="Explore with faults, such as crash=1,duplicate=1 or `default`.")
 @click.option("--symmetry", is_flag=True, help="Visit one state of each orbit of interchangeable instances.")
 @search.fairness_option
+@search.keep_going_option
 @click.option("--show", metavar="PROPERTY", multiple=True, help="Print the path of this property, step by step.")
 @click.option("--brief", is_flag=True, help="Print paths with one line for each step.")
 def explore(
@@ -73,14 +73,16 @@ def explore(
     faults: str | None,
     symmetry: bool,
     fairness: Fairness,
+    keep_going: bool,
     show: tuple[str, ...],
     brief: bool,
 ) -> Exit:
     """Visit every reachable state of SYSTEM and decide its properties.
 
-    The path to a violation is a shortest one, and is printed step by step. Ctrl-C ends the search, prints the results
-    so far and leaves a checkpoint, from which --resume continues with the same settings, faults and properties. A
-    checkpoint is also written at the limit of memory, and every half hour.
+    The search stops at the first violation of a property about states, steps or ends; --keep-going visits every state
+    all the same. The path to a violation is a shortest one, and is printed step by step. Ctrl-C ends the search, prints
+    the results so far and leaves a checkpoint, from which --resume continues with the same settings, faults and
+    properties. A checkpoint is also written at the limit of memory, and every half hour.
 
     With --faults, actors crash at any point of any step and restart (crash=N), all at once (power_cut=N), and messages
     are lost, received twice or overtake (lose, duplicate, reorder: N or any). The properties are decided under these
@@ -109,7 +111,8 @@ def explore(
         for name in names:
             _check_property(model, option, name)
     budget = None if faults is None else search.parse_budget(model, faults, "--faults")
-    limits = Limits(max_states, depth, seconds, memory, keeping=Checkpointing(checkpoint, resume), disk=disk)
+    keeping = Checkpointing(checkpoint, resume)
+    limits = Limits(max_states, depth, seconds, memory, keeping=keeping, disk=disk, stop_at_violation=not keep_going)
     asked, began = only_these(model, only) if only else model, time.perf_counter()
     exploration = search.explore_with_progress(asked, limits, budget, engine, symmetry, fairness)
     after, not_asked = None, ""

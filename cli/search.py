@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 import click
 
 from leasehold.checker.explore import ENGINES, Engine, EngineError, Exploration, Limits, Progress, explore
+from leasehold.checker.explore.breadth_first import SEARCHING
 from leasehold.checker.explore.graph.fairness import Fairness
 from leasehold.cli.common import Exit, F, no_such
 from leasehold.cli.progress import Status
@@ -44,6 +45,9 @@ fairness_option = click.option(
     callback=lambda *a: Fairness(a[2]),
     help="Under which fairness endless runs are judged: `spec` (as declared), `none`, or `weak` or `strong` for all "
     "that is declared fair.",
+)
+keep_going_option = click.option(
+    "--keep-going", is_flag=True, help="Go on after a violation, until every state is visited."
 )
 memory_option = click.option(
     "--memory",
@@ -88,26 +92,44 @@ def explore_with_progress(
     fairness: Fairness = Fairness.SPEC,
 ) -> Exploration:
     """Explores, and says how far it has come. A usage error where the engine cannot be had."""
-    with engine_or_usage_error(), Status("exploring") as status:
-        watch = search_progress(status, growing=system)
+    with engine_or_usage_error(), Status("building") as status:
+        watch = search_progress(status, growing=system, expected=limits.expected if limits else ())
         return explore(
             system, limits, watch, budget=budget, engine=engine, symmetry=symmetry, fairness=fairness, say=status.say
         )
 
 
-def search_progress(status: Status, *more: str, growing: System | None = None) -> Callable[[Progress], None]:
-    """Says how far a search has come; `more` stands before it, and numbers of a system without bounds after it."""
+def search_progress(
+    status: Status, *more: str, growing: System | None = None, expected: Collection[str] = ()
+) -> Callable[[Progress], None]:
+    """Says how far a search has come, and once of each property that it is violated.
+
+    Args:
+        status: where it is said.
+        more: stands before it.
+        growing: of this system, numbers without bounds stand after it.
+        expected: properties whose violation is no news.
+    """
     endless = names_of_growing(growing) if growing is not None else []
     end = [f"no bound on {listed(endless)}"] if endless else []
+    told = set(expected)
 
     def tell(p: Progress) -> None:
+        for name in p.violated:
+            if name not in told:
+                status.say("  ".join((f"{name} is violated", *more, f"within depth {p.depth}", f"{p.seconds:,.1f} s")))
+        told.update(p.violated)
+        violated = len(set(p.violated).difference(expected))
         status.show(
             *more,
+            *([f"{violated} violated"] if violated else []),
+            p.phase,
             f"{p.distinct:,} states",
-            f"{p.waiting:,} waiting",
+            *([f"{p.waiting:,} waiting ({'growing' if p.grows else 'shrinking'})"] if p.phase == SEARCHING else []),
             f"depth {p.depth}",
             f"{p.distinct / max(p.seconds, 1e-9):,.0f} states/s",
             f"{p.memory_bytes / 1e6:,.0f} MB",
+            *([f"{p.disk_bytes / 1e6:,.0f} MB on disk"] if p.disk_bytes else []),
             *end,
         )
 

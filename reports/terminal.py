@@ -17,7 +17,7 @@ from rich.text import Text
 from leasehold.checker.explore import Exploration, PropertyResult
 from leasehold.checker.explore.expectations import NUMBERS, Difference
 from leasehold.checker.explore.graph.fairness import Fairness
-from leasehold.checker.explore.result import Orbits, Path
+from leasehold.checker.explore.result import AT_VIOLATION, Orbits, Path
 from leasehold.impl.words import counted
 from leasehold.reports.crash_words import other_ends_words, stabilises_words
 from leasehold.reports.trace import trace_text
@@ -70,7 +70,8 @@ def headline(screen: Console, exploration: Exploration) -> None:
     if exploration.fairness is not Fairness.SPEC:
         screen.print(f"under --fairness {exploration.fairness}: {exploration.fairness.words}", markup=False)
     if not exploration.complete:
-        screen.print(f"[yellow]not complete: {escape(exploration.why_incomplete)}[/]")
+        more = "; --keep-going goes on" if exploration.why_incomplete == AT_VIOLATION else ""
+        screen.print(f"[yellow]not complete: {escape(exploration.why_incomplete)}{more}[/]")
         for (role, name), transition in unbounded(system).items():
             screen.print(f"[yellow]nothing bounds {role}.{name}: {transition.name} adds to it each time[/]")
         for channel, (message, transition) in unbounded_channels(system).items():

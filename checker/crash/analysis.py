@@ -26,7 +26,7 @@ from leasehold.checker.explore import Engine, Exploration, Limits, Progress, exp
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.properties import only_these
 from leasehold.checker.explore.reference import Reference
-from leasehold.checker.explore.result import Path, PropertyResult
+from leasehold.checker.explore.result import AT_VIOLATION, Path, PropertyResult
 from leasehold.checker.host.deadline import LEAST_GRACE, OutOfTime, alarm_at, grace
 from leasehold.faults.model import Budget, CrashPoint, crash_points
 from leasehold.faults.model.budget import deepening
@@ -155,7 +155,8 @@ def crash(
 ) -> CrashReport:
     """Explores a system without faults, unless that exploration is given, and with them, and decides what follows.
 
-    What a step is under faults is asked of `reference`; what is legal, of the system itself.
+    What a step is under faults is asked of `reference`; what is legal, of the system itself. Where a violation ends
+    the search (`limits.stop_at_violation`), it is one of a property that holds without faults.
 
     Raises:
         KeyboardInterrupt: there was one before anything with faults was explored.
@@ -168,10 +169,12 @@ def crash(
         left = None if end is None else max(0.0, end - time.perf_counter())
         return replace(limits, seconds=left)
 
-    legal = legal or explore(system, limits, progress, engine=engine)
+    legal = legal or explore(system, replace(limits, stop_at_violation=False), progress, engine=engine)
     if legal.interrupted:
         raise KeyboardInterrupt
-    faulty = explore(system, rest(), progress, budget=budget, reference=reference, engine=engine)
+    fails = (p.name for p in legal.properties if p.verdict == "violated")
+    within = replace(rest(), expected=limits.expected.union(fails))
+    faulty = explore(system, within, progress, budget=budget, reference=reference, engine=engine)
     modes = tuple(system.faults.modes) or (ANY,)
     points = crash_points(system)
     after, finder, cases = None, None, {}
@@ -204,7 +207,7 @@ def crash(
         finder,
     )
     weakest: list[tuple[PropertyResult, Budget]] = []
-    if faulty.complete:
+    if faulty.complete or faulty.why_incomplete == AT_VIOLATION:
         weakest = list(_weakest(system, budget, report.broken, progress, faulty, reference, engine, rest))
     return replace(
         report,
@@ -252,14 +255,17 @@ def _weakest(
     """Yields for each broken property the first budget, from the weakest on, under which it fails, and how."""
     left = set(broken)
     for less in budget.weaker() if left else ():
-        exploration = explore(
-            only_these(system, left), rest(), progress, budget=less, reference=reference, engine=engine
-        )
-        if not exploration.complete:
-            return
-        failed = [p for p in exploration.properties if p.verdict == "violated" and p.name in left]
-        yield from ((p, less) for p in failed)
-        left -= {p.name for p in failed}
+        complete = False
+        while left and not complete:
+            exploration = explore(
+                only_these(system, left), rest(), progress, budget=less, reference=reference, engine=engine
+            )
+            complete = exploration.complete
+            if not complete and exploration.why_incomplete != AT_VIOLATION:
+                return
+            failed = [p for p in exploration.properties if p.verdict == "violated" and p.name in left]
+            yield from ((p, less) for p in failed)
+            left -= {p.name for p in failed}
         if not left:
             return
     yield from ((p, budget) for p in whole.properties if p.name in left)
@@ -284,6 +290,7 @@ def deepen(
     engine: Engine = "auto",
     memory: int | None = None,
     budgets: Sequence[Budget] = (),
+    stop_at_violation: bool = False,
 ) -> Iterator[CrashReport]:
     """A report for each budget, until the time is over.
 
@@ -299,6 +306,7 @@ def deepen(
         engine: of each search.
         memory: of each search, in bytes.
         budgets: what is explored, each within the next; none: ever larger ones, until something breaks.
+        stop_at_violation: the first property that breaks ends a search, and its report is the last.
     """
     if seconds is not None and not math.isfinite(seconds):
         raise ValueError(f"the time must be finite, not {seconds}")
@@ -312,7 +320,8 @@ def deepen(
         left = None if seconds is None else seconds - (time.perf_counter() - started)
         if left is not None and left <= 0 and legal is not None:
             return None
-        limits = Limits(seconds=None if left is None else left * share, memory=memory)
+        within = None if left is None else left * share
+        limits = Limits(seconds=within, memory=memory, stop_at_violation=stop_at_violation)
         return crash(system, budget, watch(budget) if watch else None, limits, legal, engine=engine)
 
     for budget in budgets or deepening():

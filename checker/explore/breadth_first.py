@@ -11,7 +11,7 @@ import gc
 import time
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from leasehold.checker.explore.labels import Labels, Left
 from leasehold.checker.explore.labels import after as faults_left
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.paths import Paths
-from leasehold.checker.explore.properties import PropertyClaims
+from leasehold.checker.explore.properties import OF_THE_LANGUAGE, PropertyClaims
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.resources import (
     held_memory,
@@ -31,7 +31,14 @@ from leasehold.checker.explore.resources import (
     peak_memory,
     too_much_to_decide,
 )
-from leasehold.checker.explore.result import Cell, Exploration, PropertyResult, of_all_bindings, verdict_on
+from leasehold.checker.explore.result import (
+    AT_VIOLATION,
+    Cell,
+    Exploration,
+    PropertyResult,
+    of_all_bindings,
+    verdict_on,
+)
 from leasehold.checker.explore.step import Action, SpecFault
 from leasehold.checker.host.deadline import LEAST_GRACE, OutOfTime, alarm_at, grace
 
@@ -39,9 +46,19 @@ if TYPE_CHECKING:
     from leasehold.checker.explore.canonical import Canonical
 
 
+SEARCHING = "searching"
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of an exploration."""
+    """The progress of an exploration.
+
+    Attributes:
+        waiting: states whose steps are still to be followed; `grows`: more wait than at the report before.
+        violated: the properties that are violated so far, of those that are decided on the way.
+        phase: the work that is done now; the figures are those at the end of the search where that is over.
+        disk_bytes: of files, where states are kept on a disk.
+    """
 
     distinct: int
     generated: int
@@ -49,6 +66,10 @@ class Progress:
     depth: int
     seconds: float
     memory_bytes: int
+    grows: bool = True
+    violated: tuple[str, ...] = ()
+    phase: str = SEARCHING
+    disk_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +96,7 @@ class Limits:
     keeping: Checkpointing | None = None  # packed alone
     disk: FilePath | None = None  # a folder for files of what grows with the search; packed alone
     stop_at_violation: bool = False  # of what is decided on the way; what needs the whole graph is then left open
+    expected: frozenset[str] = frozenset()  # properties whose violation stops no search
 
 
 UNDECIDED = "before what asks for the whole graph was decided"
@@ -112,6 +134,7 @@ class BreadthFirstSearch:
         self.initial = self.generated = self.cut = 0
         self.memory: int | None = None
         self.started = self.seconds_before = 0.0
+        self._told: Progress | None = None  # at last
 
     def run(self) -> Exploration:
         """Searches, and returns what was found."""
@@ -164,9 +187,31 @@ class BreadthFirstSearch:
         return "" if self.memory is None or held_memory() <= self.memory else memory_words(self.memory)
 
     def _report(self, distinct: int, generated: int, waiting: int, depth: int) -> None:
-        """Tells how far the search has come."""
         if self.progress is not None:
-            self.progress(Progress(distinct, generated, waiting, depth, self._seconds, peak_memory()))
+            grows = self._told is None or waiting > self._told.waiting
+            figures = (distinct, generated, waiting, depth, self._seconds, peak_memory())
+            self._told = Progress(*figures, grows, self._violated(), disk_bytes=self._disk_bytes())
+            self.progress(self._told)
+
+    def _show(self) -> None:
+        """Tells how far the search has come."""
+        raise NotImplementedError
+
+    def _disk_bytes(self) -> int:
+        return 0
+
+    def _enter(self, phase: str) -> None:
+        """Tells of work that follows the search; no engine is asked for figures, as it serves one thread."""
+        if self.progress is not None and self._told is not None:
+            self.progress(replace(self._told, phase=phase))
+
+    def _violated(self) -> tuple[str, ...]:
+        """The properties that are violated so far, of those that are decided on the way."""
+        return (*self.claims.violated, *(OF_THE_LANGUAGE[kind][0] for kind in self.faults))
+
+    def _stops(self) -> bool:
+        """Returns whether a violation ends the search."""
+        return self.limits.stop_at_violation and not self.limits.expected.issuperset(self._violated())
 
     @property
     def _seconds(self) -> float:
@@ -185,12 +230,14 @@ class BreadthFirstSearch:
     def _result(self, why: str) -> Exploration:
         """The result, with the verdicts that need the finished graph."""
         paths, figures = self._paths(), self._figures()
+        self._show()
         graph, done, large = None, not why, ""  # whether every state is visited; why it is not decided
         try:
             if self.graphical and (large := too_much_to_decide(figures["edges"], self.memory)):
                 why = why or self._kept(large)
             with alarm_at(self._end(LEAST_GRACE) if self.graphical else None):
                 if self.graphical and not large:
+                    self._enter("building the graph")
                     graph = self._graph()
                 verdicts = self._verdicts(paths, graph, done, why)
         except (KeyboardInterrupt, OutOfTime) as broken:  # what has to be decided on the whole graph is not
@@ -237,7 +284,7 @@ class BreadthFirstSearch:
         if graph is not None:
             from leasehold.checker.explore.graph import liveness  # needs NumPy, which takes time and memory to load
 
-            results += liveness.decide(graphical, graph, paths, done, why, self.fairness)
+            results += liveness.decide(graphical, graph, paths, done, why, self.fairness, self._enter)
         else:
             results += of_all_bindings([verdict_on(c.of, "bounded", None, why) for c in graphical])
         if (refines := self.system.refines) is not None:
@@ -246,12 +293,8 @@ class BreadthFirstSearch:
             results.append(refinement.decide(refines, graph, paths, done, why))
         declared = list(self.system.properties)
         results.sort(key=lambda r: declared.index(r.name) if r.name in declared else len(declared))
-        names = {
-            "guards": ("guards_disjoint", "At most one guard of a state and event holds."),
-            "range": ("types_hold", "Every value stays in its type's range."),
-        }
         for kind, (reason, state) in self.faults.items():
-            name, doc = names[kind]
+            name, doc = OF_THE_LANGUAGE[kind]
             results.append(PropertyResult(name, kind, "violated", doc, "the language", paths.to(state), reason))
         return results
 
@@ -341,18 +384,21 @@ class ReferenceSearch(BreadthFirstSearch):
                 return f"stopped at depth {self.limits.depth}"
             self._expand(self.searched, number)
             self.searched += 1
-            if self.limits.stop_at_violation and (self.faults or self.claims.contradicted):
+            if self._stops():
                 self.graphical = False
-                return "stopped at a violation"
+                return AT_VIOLATION
             if why := self._out_of_time():
                 return why
             if self.searched % REPORT_EVERY:
                 continue
             if why := self._out_of_memory():
                 return why
-            waiting = len(self.labels.states) - self.searched
-            self._report(len(self.states), self.generated, waiting, self.depths[number])
+            self._show()
         return self._at_fault()
+
+    def _show(self) -> None:
+        waiting, depth = len(self.labels.states) - self.searched, self.depths[-1] if self.depths else 0
+        self._report(len(self.states), self.generated, waiting, depth)
 
     def _visit(self, state: State, depth: int) -> int:
         number = len(self.states)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from leasehold.checker.explore.result import Exploration
+from leasehold.checker.explore.result import AT_VIOLATION, Exploration
 from leasehold.spec import SpecError, find
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink, near_miss
 from leasehold.spec.language.expectation import Expectation
@@ -82,6 +82,8 @@ def _differences(exploration: Exploration, expectation: Expectation | None) -> I
     meant = set(expectation.violated) if expectation else set()
     for name in sorted(violated - meant):
         yield Difference(name, "to hold", "violated")
+    if exploration.why_incomplete == AT_VIOLATION:
+        return  # of the rest nothing is known
     for name in sorted(meant - violated):
         yield Difference(name, "violated", "holds" if exploration.complete else "not violated")
     if not exploration.complete:

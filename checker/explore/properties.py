@@ -22,6 +22,11 @@ from leasehold.spec.language.render.python_source import Frame, source
 
 DEADLOCK = "deadlock_free"
 REFINES = "refines"
+# Claims of the language about every system; no property can have their names. By the kind of what a step shows.
+OF_THE_LANGUAGE = {
+    "guards": ("guards_disjoint", "At most one guard of a state and event holds."),
+    "range": ("types_hold", "Every value stays in its type's range."),
+}
 
 
 def only_these(system: System, names: Collection[str]) -> System:
@@ -165,9 +170,10 @@ class PropertyClaims:
         return bool(self.graphical) or self.system.refines is not None
 
     @property
-    def contradicted(self) -> bool:
-        """Returns whether a claim about states, steps or ends has been found to be wrong."""
-        return self.deadlock is not None or any(c.found is not None for c in (*self.invariants, *self.steps))
+    def violated(self) -> tuple[str, ...]:
+        """The claims about states, steps and ends that have been found to be wrong; each once."""
+        claims = (c.of.name for c in (*self.invariants, *self.steps) if c.found is not None)
+        return tuple(dict.fromkeys((*claims, *([DEADLOCK] if self.deadlock is not None else []))))
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ Verdict: TypeAlias = Literal["exhausted", "witnessed", "violated", "bounded", "u
 # "initial", "deliver", "duplicate", "local", "tick", "clock", "lose", "crash", "recover", "retry", or the kind of a
 # change that a fault adds to the lowered form (`Change.kind`), such as "partition".
 ActionKind: TypeAlias = str
+AT_VIOLATION = "stopped at a violation"  # why an exploration is not complete
 
 
 @dataclass(frozen=True, slots=True)

@@ -309,7 +309,7 @@ def test_a_case_that_does_not_return_says_so(run: Run, tmp_path: Path) -> None:
     assert found["worst_path"]["steps"]
 
 
-@pytest.mark.parametrize("verb", [("crash", "--faults", "crash=1"), ("check",)])
+@pytest.mark.parametrize("verb", [("crash", "--faults", "crash=1", "--keep-going"), ("check", "--keep-going")])
 def test_the_run_that_never_returns_is_the_case_that_its_command_shows(
     verb: tuple[str, ...], run: Run, tmp_path: Path
 ) -> None:

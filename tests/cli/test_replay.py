@@ -29,8 +29,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     role = system / "roles/participant.yaml"
     before, prepared, after = role.read_text().partition("  prepared:")
     role.write_text(before + prepared + after.replace("abort: {to: aborted}", "abort: {to: committed}", 1))
-    report = CliRunner().invoke(explore, [str(system), "--set", "participants=2", "--json"])
-    (place / "explored.json").write_text(report.output)
+    report = CliRunner().invoke(explore, [str(system), "--set", "participants=2", "--json", "--keep-going"])
+    (place / "explored.json").write_text(report.stdout)
     return place
 
 

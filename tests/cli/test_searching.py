@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
 import click
 import pytest
 
-from leasehold.checker.explore import Limits
+from leasehold.checker.explore import Limits, Progress
 from leasehold.cli.common import Exit
 from leasehold.cli.search import (
     _bytes,
@@ -138,13 +139,33 @@ def test_a_budget_that_is_none_is_refused_with_its_option(words: str, why: str) 
 
 def test_progress_says_how_far_a_search_has_come() -> None:
     shown: list[tuple[str, ...]] = []
-    tell = search_progress(cast(Any, SimpleNamespace(show=lambda *words: shown.append(words))), "first")
-    tell(cast(Any, SimpleNamespace(distinct=12_000, waiting=3_400, depth=5, seconds=2.0, memory_bytes=7_600_000)))
-    tell(cast(Any, SimpleNamespace(distinct=0, waiting=1, depth=0, seconds=0.0, memory_bytes=0)))
+    said: list[str] = []
+    status = SimpleNamespace(show=lambda *words: shown.append(words), say=said.append)
+    tell = search_progress(cast(Any, status), "first", expected=["known"])
+    some = Progress(12_000, 50_000, 3_400, 5, 2.0, 7_600_000)
+    tell(some)
+    tell(replace(some, waiting=1, grows=False, violated=("agreement", "known"), depth=6, disk_bytes=2_000_000))
+    tell(replace(some, violated=("agreement", "known"), phase="building the graph"))
+    tell(Progress(0, 0, 1, 0, 0.0, 0))
+    rest = ("depth 5", "6,000 states/s", "8 MB")
     assert shown == [
-        ("first", "12,000 states", "3,400 waiting", "depth 5", "6,000 states/s", "8 MB"),
-        ("first", "0 states", "1 waiting", "depth 0", "0 states/s", "0 MB"),
+        ("first", "searching", "12,000 states", "3,400 waiting (growing)", *rest),
+        (
+            *(
+                "first",
+                "1 violated",
+                "searching",
+                "12,000 states",
+                "1 waiting (shrinking)",
+                "depth 6",
+                "6,000 states/s",
+            ),
+            *("8 MB", "2 MB on disk"),
+        ),
+        ("first", "1 violated", "building the graph", "12,000 states", *rest),
+        ("first", "searching", "0 states", "1 waiting (growing)", "depth 0", "0 states/s", "0 MB"),
     ]
+    assert said == ["agreement is violated  first  within depth 6  2.0 s"]
 
 
 def test_stretches_are_titled_by_what_differs_between_them() -> None:

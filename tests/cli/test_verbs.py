@@ -252,7 +252,13 @@ def test_check_says_what_differs_in_both_directions(run: Run, light: Path) -> No
         "runs:\n  one:\n    distinct: 3\n    depth: 1\n    violated: {can_be_dark: it was so}\n"
         "    unvisited: {light/dark#press: the button is broken}\n"
     )
-    done = run("check", "light")
+    stopped = run("check", "light")
+    assert stopped.returncode == 1
+    assert stopped.stdout.startswith("light fails: never_bright is violated.\n")
+    assert "\nnot complete: stopped at a violation; --keep-going goes on\n" in stopped.stdout
+    assert "expected" not in stopped.stdout  # what is beyond the violation is not known
+    assert stopped.stderr.startswith("leasehold: never_bright is violated  within depth ")
+    done = run("check", "light", "--keep-going")
     assert done.returncode == 1
     assert done.stdout.startswith("light fails: never_bright is violated.\n")
     assert done.stdout.endswith(

@@ -26,7 +26,7 @@ to such steps too, so that it is a run of the system. Where a claim fails only a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -64,8 +64,9 @@ def decide(
     complete: bool,
     why: str,
     fairness: Fairness = Fairness.SPEC,
+    enter: Callable[[str], None] = lambda phase: None,
 ) -> list[PropertyResult]:
-    """The verdict on every claim of a finished graph that is about runs."""
+    """The verdict on every claim of a finished graph that is about runs; `enter` is told what is decided now."""
     asked = demands(paths.world.system, graph.names, fairness)
     of_runs = [c for c in claims if c.of.kind != "always_possible"]
     failures = [_failure(c.of, paths) for c in of_runs]
@@ -74,6 +75,7 @@ def decide(
         graph.prepare(asked)
 
     def may_fail(n: int) -> bool:
+        enter(f"deciding properties of runs, {n + 1} of {len(of_runs)}")
         within = of_runs[n].of.within
         if within is not None and _ticks_more(within, failures[n], graph)[0]:
             return True
@@ -88,6 +90,8 @@ def decide(
     failing = side_by_side(may_fail, range(len(of_runs)))
     verdicts = []
     for n, claim in enumerate(of_runs):
+        if failing[n]:
+            enter(f"shortening the run that breaks {claim.of.name}")
         verdict = _decide(claim, failures[n], graph, paths, asked, complete, why, fairness) if failing[n] else None
         if verdict is None or verdict.verdict != "violated":
             open_ = only_cut_off(n)

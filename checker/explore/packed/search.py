@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from leasehold.checker.explore.breadth_first import BreadthFirstSearch, Limits, Progress
 from leasehold.checker.explore.graph.edges import Graph
@@ -53,7 +53,7 @@ from leasehold.checker.explore.resources import (
     interrupts,
     peak_memory,
 )
-from leasehold.checker.explore.result import Orbits
+from leasehold.checker.explore.result import AT_VIOLATION, Orbits
 from leasehold.checker.host.deadline import OutOfTime
 from leasehold.spec.language.expression import Expression
 
@@ -109,6 +109,7 @@ class PackedSearch(BreadthFirstSearch):
         self.keeps = limits.keeping is not None  # a checkpoint is wanted
         self.usual = limits.keeping is not None and limits.keeping.place is None  # in a place where nobody else looks
         self.left: Path | None = None  # where one was left
+        self.files: list[IO[bytes]] = []  # on a disk
         kept = None
         if limits.keeping is not None:
             if not self.usual:
@@ -149,9 +150,8 @@ class PackedSearch(BreadthFirstSearch):
         """Runs until everything is visited; returns why it stopped before, or nothing."""
         while not self.resumed and not self._begin():
             pass
-        limits, look_again = self.limits, self.started + SLICE
-        keep_again = self.started + KEEP_EVERY
-        self.kernel.limits(limits.states, limits.depth)
+        look_again, keep_again = self.started + SLICE, self.started + KEEP_EVERY
+        self._set_limits()
         while True:
             outcome = self.kernel.search(SLICE)
             if outcome in _ENDS:
@@ -179,7 +179,7 @@ class PackedSearch(BreadthFirstSearch):
             case k.STEPS | k.CLAIM:
                 if not self.model.inform():
                     self._restart()
-                    self.kernel.limits(self.limits.states, self.limits.depth)
+                    self._set_limits()
             case k.FIRED:
                 self._fired()
             case k.FAULT:
@@ -198,9 +198,9 @@ class PackedSearch(BreadthFirstSearch):
         return why if self.usual else self._kept(why)
 
     def _stopped(self) -> str:
-        if self.limits.stop_at_violation and (self.faults or self.claims.contradicted):
+        if self._stops():
             self.graphical = False
-            return "stopped at a violation"
+            return AT_VIOLATION
         return f"stopped after {self.kernel.figure(k.COUNT):,} states"
 
     # Leaving off
@@ -282,9 +282,13 @@ class PackedSearch(BreadthFirstSearch):
         """Keeps what grows with the search in files, where these are wanted: the system writes out what is not used."""
         if self.limits.disk is None:
             return
-        for name in _ON_DISK:
-            with tempfile.TemporaryFile(dir=self.limits.disk) as file:
-                self.kernel.on_disk(name, os.dup(file.fileno()))
+        # They are closed with the search.
+        self.files = [tempfile.TemporaryFile(dir=self.limits.disk) for _ in _ON_DISK]  # noqa: SIM115
+        for name, file in zip(_ON_DISK, self.files, strict=True):
+            self.kernel.on_disk(name, os.dup(file.fileno()))
+
+    def _disk_bytes(self) -> int:
+        return sum(os.fstat(file.fileno()).st_blocks * 512 for file in self.files)
 
     def _begin(self) -> bool:
         """Adds the first states; False where the layout had to grow on the way."""
@@ -310,18 +314,18 @@ class PackedSearch(BreadthFirstSearch):
 
     def _tell(self, number: int, fired: Fired) -> None:
         if self.probes.tell(number, fired):
-            self._violated()
+            self._set_limits()
 
     def _note_fault(self) -> None:
         fault = self.model.leaves[self.kernel.asks(k.PART)]
         assert fault is not None
         self.faults.setdefault(fault.kind, (str(fault), self.kernel.asks(k.NUMBER)))
-        self._violated()
+        self._set_limits()
 
-    def _violated(self) -> None:
-        if self.limits.stop_at_violation:
-            kernel = self.kernel
-            kernel.limits(self.limits.states, self.limits.depth, kernel.figure(k.SEARCHED) + 1)
+    def _set_limits(self) -> None:
+        """Tells the kernel where to stop: after this label, where a violation ends the search."""
+        labels = self.kernel.figure(k.SEARCHED) + 1 if self._stops() else None
+        self.kernel.limits(self.limits.states, self.limits.depth, labels)
 
     def _restart(self, begun: bool = True) -> None:
         """Searches again from the first states, with room for what has been met."""

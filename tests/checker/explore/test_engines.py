@@ -10,6 +10,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,14 +23,17 @@ from hypothesis import strategies as st
 from leasehold.checker.crash.analysis import crash
 from leasehold.checker.crash.cases import CaseFinder
 from leasehold.checker.crash.convergence import convergence
-from leasehold.checker.explore import ENGINES, EngineError, Exploration, Limits, explore, packed
+from leasehold.checker.explore import ENGINES, Engine, EngineError, Exploration, Limits, Progress, explore, packed
+from leasehold.checker.explore.breadth_first import SEARCHING
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.packed import PackedSearch, kernel, library, search
+from leasehold.checker.explore.result import AT_VIOLATION
 from leasehold.faults.model import Budget, crash_points
 from leasehold.faults.model.catalogue import budgeted
 from leasehold.reports.json_report import convergence_json
 from leasehold.spec import System
 from tests.checker.explore.by_chance import by_chance
+from tests.checker.explore.every_kind import of_every_kind
 from tests.impl.compiler.busy import busy
 from tests.mutants.deviations import deviating
 from tests.mutants.mutant import mutants
@@ -169,6 +173,54 @@ def test_limits(limits: Limits, budget: Budget | None) -> None:
         load("three_phase_commit_termination", {"participants": 2}),
     ):
         assert_alike(system, budget, limits)
+
+
+@pytest.mark.parametrize("budget", [None, Budget(crash=1)], ids=str)
+def test_a_violation_ends_a_search_unless_it_is_expected(budget: Budget | None, tmp_path: Path) -> None:
+    ended = 0
+    for seed in range(12):
+        if (system := of_every_kind(tmp_path / str(seed), seed)) is None:
+            continue
+        whole = explore(system, budget=budget)
+        kinds = ("always", "step", "deadlock")
+        wrong = {p.name: p.path for p in whole.properties if p.verdict == "violated" and p.kind in kinds}
+        first = min((len(path) for path in wrong.values() if path is not None), default=None)
+        limits = Limits(stop_at_violation=True)
+        assert_alike(system, budget, limits)
+        stopped = explore(system, limits, budget=budget)
+        assert (stopped.why_incomplete == AT_VIOLATION) == bool(wrong)
+        told = {p.name: p.path for p in stopped.properties if p.verdict == "violated"}
+        assert told == {name: wrong[name] for name in told} or not wrong
+        assert first is None or first in [len(path) for path in told.values() if path is not None]
+        ended += bool(wrong)
+        none = explore(system, replace(limits, expected=frozenset(wrong)), budget=budget)
+        assert (none.complete, none.properties) == (True, whole.properties)
+        if len(wrong) > 1:
+            others = frozenset(name for name in wrong if name not in told)
+            assert explore(system, replace(limits, expected=others), budget=budget).why_incomplete == AT_VIOLATION
+    assert ended > 3
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_violation_is_told_while_the_search_goes_on(engine: Engine, tmp_path: Path) -> None:
+    """The report at the end of the search has each, and the phases that follow."""
+    told: list[Progress] = []
+    system = next(s for n in range(12) if (s := of_every_kind(tmp_path / str(n), n)) and _wrong(s))
+    found = explore(system, progress=told.append, engine=engine)
+    searching = [p for p in told if p.phase == SEARCHING]
+    assert (searching[-1].distinct, searching[-1].waiting) == (found.distinct, 0)
+    assert set(searching[-1].violated) == _wrong(system)
+    phases = [p.phase for p in told if p.phase != SEARCHING]
+    assert phases[0] == "building the graph"
+    decided = [p for p in found.properties if p.kind in ("leads_to", "always_eventually", "eventually_always")]
+    assert any(phase.startswith("deciding properties of runs, 1 of ") for phase in phases)
+    broken = {p.name for p in decided if p.verdict == "violated"}
+    assert {phase.rpartition(" ")[2] for phase in phases if phase.startswith("shortening")} == broken
+
+
+def _wrong(system: System) -> set[str]:
+    kinds = ("always", "step", "deadlock")
+    return {p.name for p in explore(system).properties if p.verdict == "violated" and p.kind in kinds}
 
 
 @pytest.mark.parametrize(
