@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from leasehold.checker.recovery.campaign import Campaign, UnknownCase, Watch
+from leasehold.checker.recovery.campaign import Campaign, CaseOutcome, UnknownCase, Watch
 from leasehold.checker.recovery.cases.campaign import CaseCampaign, campaign
 from leasehold.checker.recovery.cases.walk import AS_IN_THE_MODEL
 from leasehold.checker.recovery.lease.processes.campaign import NO_TIME, ProcessCampaign
@@ -162,14 +162,19 @@ def _brought(model: System, campaign: Callable[..., C] | None, subject: str) -> 
 
 def _watched(before: str, unit: str, start: Callable[[Watch], C]) -> C:
     """Runs a campaign, and shows its progress; `before` until the first case."""
-    begun = time.monotonic()
+    begun, told = time.monotonic(), [0]
     try:
         with Status(*filter(None, [before])) as status:
 
-            def watch(played: int, total: int, failed: int) -> None:
+            def watch(played: int, total: int, failures: Sequence[CaseOutcome]) -> None:
+                for outcome in failures[told[0] : MOST]:
+                    status.say(f"{outcome.name} fails: {outcome.findings[0].words}")
+                told[0] = len(failures)
                 rate = played / max(time.monotonic() - begun, 1e-9)
                 rates = [f"{rate:,.0f} runs/s"] if unit == "runs" else []
-                status.show(f"{played:,}{f' of {total:,}' if total else ''} {unit}", f"{failed:,} failed", *rates)
+                status.show(
+                    f"{played:,}{f' of {total:,}' if total else ''} {unit}", f"{len(failures):,} failed", *rates
+                )
 
             return start(watch)
     except UnknownCase as error:

@@ -177,7 +177,7 @@ def check(
     wrong: list[str] = []  # properties that are proved, and broken by faults
     if budget is not None and not any(run.found.interrupted for run in runs):
         with interruptible(), search.engine_or_usage_error(), Status("building") as status:
-            watch = search.search_progress(status, f"faults {budget}")
+            watch = search.SearchProgress(status, f"faults {budget}")
             crashed = crash_test(faulty, budget, watch, limits(todo[0][1]), engine=engine)
         missed = unmet(crashed, known)
         not_met = [] if settings or missed is None else list(unmet_differences(missed, known))

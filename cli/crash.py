@@ -315,7 +315,7 @@ def _write(asked: _Asked, out: Path, files: Mapping[str, str | None]) -> None:
 
 
 def _watch(status: Status, budget: Budget) -> Callable[[Progress], None]:
-    return search.search_progress(status, f"faults {budget}")
+    return search.SearchProgress(status, f"faults {budget}")
 
 
 def load_for_faults(system: str, chosen: Mapping[str, str]) -> tuple[System, dict[str, str]]:

@@ -50,7 +50,7 @@ from leasehold.cli.common import (
     writing,
 )
 from leasehold.cli.progress import Status
-from leasehold.cli.search import memory_option, search_progress, time_option
+from leasehold.cli.search import SearchProgress, memory_option, time_option
 from leasehold.impl.words import counted
 from leasehold.reports import terminal
 from leasehold.reports.commands import replay_command
@@ -242,6 +242,7 @@ class ProofProgress:
     def __init__(self, status: Status) -> None:
         self._status = status
         self._strategy: tuple[str, ...] = ()
+        self._search = SearchProgress(status)
 
     def steps(self, asked: int, of: int, left: int) -> None:
         """Steps that induction has asked the solver about, and claims that none of them has contradicted."""
@@ -254,7 +255,8 @@ class ProofProgress:
 
     def search(self, p: Progress) -> None:
         """Shows how far exploring a small setting has come."""
-        search_progress(self._status, *self._strategy)(p)
+        self._search.more = self._strategy
+        self._search(p)
 
 
 def _json(proof: Proof, values: Mapping[str, Value]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 import click
@@ -93,16 +93,14 @@ def explore_with_progress(
 ) -> Exploration:
     """Explores, and says how far it has come. A usage error where the engine cannot be had."""
     with engine_or_usage_error(), Status("building") as status:
-        watch = search_progress(status, growing=system, expected=limits.expected if limits else ())
+        watch = SearchProgress(status, growing=system, expected=limits.expected if limits else ())
         return explore(
             system, limits, watch, budget=budget, engine=engine, symmetry=symmetry, fairness=fairness, say=status.say
         )
 
 
-def search_progress(
-    status: Status, *more: str, growing: System | None = None, expected: Collection[str] = ()
-) -> Callable[[Progress], None]:
-    """Says how far a search has come, and once of each property that it is violated.
+class SearchProgress:
+    """Says how far searches have come, and once of each property that it is violated.
 
     Args:
         status: where it is said.
@@ -110,18 +108,24 @@ def search_progress(
         growing: of this system, numbers without bounds stand after it.
         expected: properties whose violation is no news.
     """
-    endless = names_of_growing(growing) if growing is not None else []
-    end = [f"no bound on {listed(endless)}"] if endless else []
-    told = set(expected)
 
-    def tell(p: Progress) -> None:
+    def __init__(
+        self, status: Status, *more: str, growing: System | None = None, expected: Collection[str] = ()
+    ) -> None:
+        self.status, self.more, self.expected = status, more, expected
+        endless = names_of_growing(growing) if growing is not None else []
+        self._end = [f"no bound on {listed(endless)}"] if endless else []
+        self._told = set(expected)
+
+    def __call__(self, p: Progress) -> None:
         for name in p.violated:
-            if name not in told:
-                status.say("  ".join((f"{name} is violated", *more, f"within depth {p.depth}", f"{p.seconds:,.1f} s")))
-        told.update(p.violated)
-        violated = len(set(p.violated).difference(expected))
-        status.show(
-            *more,
+            if name not in self._told:
+                at = f"within depth {p.depth}", f"{p.seconds:,.1f} s"
+                self.status.say("  ".join((f"{name} is violated", *self.more, *at)))
+        self._told.update(p.violated)
+        violated = len(set(p.violated).difference(self.expected))
+        self.status.show(
+            *self.more,
             *([f"{violated} violated"] if violated else []),
             p.phase,
             f"{p.distinct:,} states",
@@ -130,10 +134,8 @@ def search_progress(
             f"{p.distinct / max(p.seconds, 1e-9):,.0f} states/s",
             f"{p.memory_bytes / 1e6:,.0f} MB",
             *([f"{p.disk_bytes / 1e6:,.0f} MB on disk"] if p.disk_bytes else []),
-            *end,
+            *self._end,
         )
-
-    return tell
 
 
 @contextmanager

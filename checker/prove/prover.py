@@ -171,7 +171,7 @@ class Strategies:
         cases: Sequence[System] = (),
     ) -> None:
         self.system, self.setting, self.small, self.jobs, self.watch = system, setting, small, jobs, watch
-        self.tell = tell or (lambda message: None)
+        self._tell = tell or (lambda message: None)
         self.strengthened = system
         self.take(Induction(scope=setting.scope or FaultScope.of(system)) if induction is None else induction)
         self.runs: dict[str, tuple[Path, str]] = {}
@@ -201,6 +201,12 @@ class Strategies:
             if "memory" not in str(error):
                 raise
             self.cut_short = OUT_OF_MEMORY
+
+    def tell(self, strategy: str) -> None:
+        """Tells what is tried now, and how far the proof has come."""
+        claims = written_claims(self.system).keys()
+        violated = [f"{len(self.runs):,} violated"] if self.runs else []
+        self._tell(", ".join((strategy, f"{len(claims & self.proved.keys()):,} of {len(claims):,} proved", *violated)))
 
     def take(self, induction: Induction) -> None:
         """Goes on from what induction has shown."""

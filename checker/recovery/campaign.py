@@ -11,11 +11,11 @@ import multiprocessing
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from leasehold.checker.explore.result import Path
 from leasehold.checker.host.workers import (
@@ -30,7 +30,8 @@ W = TypeVar("W")
 R = TypeVar("R")
 MOST_FINDINGS = 8  # of one case
 
-Watch = Callable[[int, int, int], None]  # cases that were played, of how many (0: not known), and how many failed
+# Cases that were played, of how many (0: not known), and those that failed, in the order in which they did.
+Watch: TypeAlias = "Callable[[int, int, Sequence[CaseOutcome]], None]"
 
 
 class UnknownCase(ValueError):
@@ -146,7 +147,7 @@ class Campaign:
             for case, outcome in cases:
                 self.add(case, outcome)
                 if watch is not None:
-                    watch(self.played, total, len(self.failures))
+                    watch(self.played, total, self.failures)
             if stop_at is not None and len(self.failures) >= stop_at:
                 break
 

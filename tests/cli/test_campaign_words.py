@@ -14,7 +14,7 @@ import click
 import pytest
 from rich.console import Console
 
-from leasehold.checker.recovery.campaign import Campaign, CaseOutcome, Finding, UnknownCase
+from leasehold.checker.recovery.campaign import Campaign, CaseOutcome, Finding, UnknownCase, Watch
 from leasehold.checker.recovery.cases.campaign import CaseCampaign
 from leasehold.checker.recovery.cases.walk import AS_IN_THE_MODEL
 from leasehold.checker.recovery.lease.processes.campaign import NO_TIME, ProcessCampaign
@@ -165,18 +165,22 @@ def test_a_campaign_that_no_plug_in_brings_is_refused_by_its_option() -> None:
     assert campaigns._brought(load("lease"), given, "processes") is given
 
 
-def test_a_case_that_is_unknown_is_a_usage_error_and_else_the_campaign_is_returned() -> None:
-    found, told = Campaign(), list[tuple[int, int, int]]()
+@pytest.mark.parametrize(("unit", "before"), [("cases", "exploring"), ("runs", "")])
+def test_a_case_that_fails_is_told_at_once_and_once(unit: str, before: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = Campaign()
 
-    def start(watch: Callable[[int, int, int], None]) -> Campaign:
-        for numbers in ((0, 0, 0), (7, 0, 1), (7, 9, 1)):
-            watch(*numbers)
-            told.append(numbers)
+    def start(watch: Watch) -> Campaign:
+        watch(0, 0, [])
+        assert " fails: " not in capsys.readouterr().err
+        for played, total in ((7, 0), (7, 9)):
+            watch(played, total, [FAILED])
         return found
 
-    for unit, before in (("cases", "exploring"), ("runs", "")):
-        assert campaigns._watched(before, unit, start) is found
-    assert len(told) == 6
+    assert campaigns._watched(before, unit, start) is found
+    assert capsys.readouterr().err.count(f"leasehold: {FAILED.name} fails: {FAILED.findings[0].words}\n") == 1
+
+
+def test_a_case_that_is_unknown_is_a_usage_error() -> None:
 
     def unknown(watch: object) -> Campaign:
         raise UnknownCase("there is no case 'x'")

@@ -14,12 +14,12 @@ import pytest
 from leasehold.checker.explore import Limits, Progress
 from leasehold.cli.common import Exit
 from leasehold.cli.search import (
+    SearchProgress,
     _bytes,
     _seconds,
     exit_code,
     explore_with_progress,
     parse_budget,
-    search_progress,
 )
 from leasehold.cli.sources import PlayedStretch, PlayedSystem, stretch_titles
 from leasehold.reports.commands import replay_command
@@ -141,7 +141,7 @@ def test_progress_says_how_far_a_search_has_come() -> None:
     shown: list[tuple[str, ...]] = []
     said: list[str] = []
     status = SimpleNamespace(show=lambda *words: shown.append(words), say=said.append)
-    tell = search_progress(cast(Any, status), "first", expected=["known"])
+    tell = SearchProgress(cast(Any, status), "first", expected=["known"])
     some = Progress(12_000, 50_000, 3_400, 5, 2.0, 7_600_000)
     tell(some)
     tell(replace(some, waiting=1, grows=False, violated=("agreement", "known"), depth=6, disk_bytes=2_000_000))

@@ -67,7 +67,7 @@ def outcomes() -> list[CaseOutcome]:
 def test_each_case_counts_once_as_what_it_is() -> None:
     found, seen = Campaign(), []
     with found.timed():
-        found.collect([[(None, o) for o in outcomes()]], lambda *counts: seen.append(counts), total=6)
+        found.collect([[(None, o) for o in outcomes()]], lambda n, of, bad: seen.append((n, of, len(bad))), total=6)
     assert (found.played, found.passed, found.asked, found.crashes) == (6, 2, 7, 5)
     assert found.ends == {"same": 1, "ended": 1}
     assert [o.name for o in (*found.failures, *found.skipped)] == ["y", "z", "c", "d"]
@@ -606,7 +606,9 @@ def explored(few: list[Script], monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_small_campaign(explored: None, few: list[Script]) -> None:
     heard: list[tuple[int, int, int]] = []
     head = "crash:broker/ticketed#after-commit@alive"
-    found = campaign(load("lease", SMALL), jobs=1, only=head, watch=lambda *counts: heard.append(counts))
+    found = campaign(
+        load("lease", SMALL), jobs=1, only=head, watch=lambda n, of, failed: heard.append((n, of, len(failed)))
+    )
     count = 2 * sum(s.name.startswith(f"{head}@") for s in few)
     assert (found.holds, found.played, found.cases) == (True, count, {"single": count})
     assert heard == [(n, count, 0) for n in range(1, count + 1)]

@@ -416,7 +416,7 @@ def test_a_campaign_counts_what_its_runs_had() -> None:
 
 def test_a_campaign_plays_the_seeds_that_it_says() -> None:
     heard: list[tuple[int, int, int]] = []
-    found = random_campaign(3, seed=11, jobs=1, watch=lambda *counts: heard.append(counts))
+    found = random_campaign(3, seed=11, jobs=1, watch=lambda n, of, failed: heard.append((n, of, len(failed))))
     assert (found.first, found.played, found.holds) == (11, 3, True)
     assert heard == [(1, 3, 0), (2, 3, 0), (3, 3, 0)]
     wanted = Counter(act.kind for seed in (11, 12, 13) for act in plan_of(seed).acts)

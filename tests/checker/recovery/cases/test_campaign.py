@@ -81,7 +81,7 @@ def names(scripts: Sequence[Script]) -> list[str]:
 
 def test_each_script_is_played_with_its_messages_and_without(bare: list[Any]) -> None:
     heard: list[tuple[int, int, int]] = []
-    found = campaign(SYSTEM, jobs=3, watch=lambda *counts: heard.append(counts))
+    found = campaign(SYSTEM, jobs=3, watch=lambda n, of, failed: heard.append((n, of, len(failed))))
     assert [name for name, _ in Runner.played] == names(SCRIPTS)
     assert bare == [(3, [[s.point for s in SCRIPTS[:CHUNK]], [s.point for s in SCRIPTS[CHUNK:]]])]
     assert len(Runner.closed) == 2, "after each piece of work"

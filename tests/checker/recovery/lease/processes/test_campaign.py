@@ -184,7 +184,7 @@ def test_the_selection_needs_no_reference(played: Played, own_folders: Path) -> 
 
 def test_all_cases_are_those_that_the_reference_finds(played: Played) -> None:
     heard: list[tuple[int, int, int]] = []
-    found = campaign(jobs=1, watch=lambda *counts: heard.append(counts))
+    found = campaign(jobs=1, watch=lambda n, of, bad: heard.append((n, of, len(bad))))
     assert played.names[:2] == ["reference/points", "reference/calls"]
     known = cases.ReferenceRun({SITE: played.points}, {SITE: Counter({"fsync": 2})})
     assert sorted(played.names[2:]) == sorted(known.names())
@@ -275,7 +275,7 @@ def test_a_campaign_that_is_interrupted_says_so_and_stops_its_cases(
         stopped.append(stop.wait(60))
         return CaseOutcome(case.name, end="same")
 
-    def interrupt(*counts: int) -> None:
+    def interrupt(*counts: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(campaigns, "play", wait)
@@ -291,7 +291,9 @@ def test_a_campaign_whose_time_is_over_names_what_it_has_not_played(
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     heard: list[tuple[int, int, int]] = []
-    found = campaign(only="full/site", jobs=1, limit_seconds=-1.0, watch=lambda *counts: heard.append(counts))
+    found = campaign(
+        only="full/site", jobs=1, limit_seconds=-1.0, watch=lambda n, of, failed: heard.append((n, of, len(failed)))
+    )
     assert [(o.name, o.skipped) for o in found.outcomes] == [
         (f"full/site/{step}", NO_TIME) for step in ("close", "demand", "grow")
     ]
