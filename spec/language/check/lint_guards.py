@@ -158,10 +158,10 @@ class _GuardCases:
             return []
         if datum.explore is not None:
             self.exhaustive = False
-            ends = [constant_value(e, self.constants) for e in datum.explore]
-            horizon = self.system.clock.horizon if self.system.clock else 0
-            last = constant_value(datum.explore[1], self.constants, horizon)
-            return self._all(kind, (ends[0], max(ends[1], last)))
+            timed = any(isinstance(e, x.Now) for end in datum.explore for e in x.walk(end))
+            times = self._times(0) if timed else [0]
+            lows, highs = ([constant_value(e, self.constants, now) for now in times] for e in datum.explore)
+            return self._all(kind, (min(lows), max(highs)))
         if isinstance(kind, (Int, Time)):
             self.exhaustive = False
             low = kind.low if isinstance(kind, Int) else 0

@@ -46,6 +46,9 @@ ENDS = {
     "a range to explore beyond 0": ("explore: [-2, 0]", -2, 0),
     "a least number": ("min: 7, explore: [0, 9]", 7, 9),
     "a largest number": ("min: 0, max: 5, explore: [0, 9]", 0, 5),
+    "a range that goes on with the clock": ("explore: [now, now + 2]", 0, 5),
+    "a range that grows with the clock": ("explore: [1, 1 + now]", 1, 4),
+    "a range that is wide at one time": ("explore: [1 if now == 2 else 3, 7 if now == 1 else 5]", 1, 7),
     "the clock": ("", 0, 3),
 }
 
@@ -54,8 +57,9 @@ ENDS = {
 @pytest.mark.parametrize("name", ENDS)
 def test_guards_are_tried_at_both_ends_and_not_beyond(name: str, where: str, tmp_path: Path) -> None:
     declared, first, last = ENDS[name]
-    data = f"n: {{type: int, {declared}, initial: {first}}}" if declared and where == "data" else ""
-    fields = f"n: {{type: int, {declared}}}" if declared and where == "event" else ""
+    kind = "time" if "now" in declared else "int"
+    data = f"n: {{type: {kind}, {declared}, initial: {first}}}" if declared and where == "data" else ""
+    fields = f"n: {{type: {kind}, {declared}}}" if declared and where == "event" else ""
     word = "now" if not declared else "n" if data else "event.n"
     for at in (first, last):  # both guards hold with this value alone
         assert found(tmp_path, data, fields, f"{word} <= {at}", f"{word} >= {at}") == {"LH402"}, at
