@@ -120,7 +120,7 @@ def _read(sources: list[str], keys: Trust | None, unsigned: bool, result: Confor
     """The logs of a group, by actor; those that are not whole are findings."""
     logs: dict[str, WholeLog] = {}
     for name, of in each_source(sources):
-        source = open_source(name, of)
+        source = open_source(name, of, stores=True)
         try:
             log = read_log(source.lines(0), keys, unsigned or not source.signed)
         except ChainError as error:

@@ -19,7 +19,7 @@ from leasehold.impl.events.stretches import stretches
 from leasehold.impl.identity.trust import Trust, TrustFault
 from leasehold.impl.identity.trust_file import TrustFile
 from leasehold.impl.server.client import Client, ClientError, Unreachable, sockets
-from leasehold.impl.server.config import ConfigError, read_config
+from leasehold.impl.server.config import ConfigError, configurations, read_config
 from leasehold.impl.server.event_source import actors_of, open_source
 from leasehold.impl.store.store import StoreError
 from leasehold.spec import SpecError, System, load_for_run
@@ -57,15 +57,17 @@ def source_options(command: F) -> F:
 
 
 def each_source(sources: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """The sources one by one, and which actor is meant: a folder of sockets, and a store, stand for all their actors.
+    """The sources one by one, and which actor is meant: a folder, and a store, stand for all their actors.
+
+    A folder has configurations of actors, which run or not, or sockets.
 
     Raises:
-        Unreachable: there is no socket in a folder.
+        Unreachable: there is neither in a folder.
         StoreError: a store cannot be read.
     """
     for name in sources:
         if Path(name).is_dir():
-            yield from ((str(socket), "") for socket in sockets(Path(name)))
+            yield from ((str(place), "") for place in configurations(Path(name)) or sockets(Path(name)))
         else:
             yield from ((name, actor) for actor in actors_of(name) or ("",))
 
@@ -91,7 +93,7 @@ def read_sources(sources: Iterable[str], trust: Path | None, unsigned: bool) -> 
     keys: Trust | None = None if trust is None else TrustFile(trust).current()
     chains: dict[str, list[AnyEvent]] = {}
     for name, of in each_source(sources):
-        source = open_source(name, of)
+        source = open_source(name, of, stores=True)
         with named_in_errors(name):
             actor, events = read_chain(source.lines(0), keys, unsigned or not source.signed)
         if actor in chains:
@@ -271,7 +273,9 @@ def _was_migrated(sources: Iterable[str]) -> bool:
 def _told(name: str) -> tuple[str, dict[str, str | int | bool]] | None:
     """Returns what a source says of its system: the name or folder, and the constants."""
     path = Path(name)
-    if _is_configuration(name):
+    if path.is_dir() and (configured := configurations(path)):
+        path = configured[0]
+    if _is_configuration(str(path)):
         config = read_config(path)
         folder = config.system if config.system in SHIPPED else str(path.parent / config.system)
         return folder, config.settings

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from leasehold.checker.recovery.processes.chaos_run import ChaosResult
 
 LOOK_SECONDS, RESTART_SECONDS = 0.2, 1.0
+MOST_TRIES = 5  # of starting an actor that ends before it serves
 SHOWN = 6  # events of a violation that are named
 CHAOS_SECONDS = 15.0
 
@@ -222,4 +223,8 @@ def _watch(fleet: SystemFleet) -> NoReturn:
         _ask(fleet, asked)
         for change in supervisor.attend():
             if isinstance(change, Died):
-                click.echo(f"{change.actor} has ended ({change.code}), and is started again", err=True)
+                name = change.actor
+                if (tries := supervisor.in_vain[name]) >= MOST_TRIES:
+                    words = f"was started {tries} times, and has ended ({change.code}) each time before it served"
+                    raise FleetError(f"{name} {words}; its last words: {fleet.last_words(name)}")
+                click.echo(f"{name} has ended ({change.code}), and is started again", err=True)

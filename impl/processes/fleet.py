@@ -28,10 +28,12 @@ from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Trust, add
 from leasehold.impl.server.build import verbs
 from leasehold.impl.server.client import Client, ClientError
+from leasehold.impl.server.config import configurations, read_config
 from leasehold.impl.words import check_name
 from leasehold.spec import SHIPPED, load_for_run
 from leasehold.spec.language.model import Call
 
+PAGE_BYTES = 4096  # of SQLite
 START_LIMIT_SECONDS, STOP_SECONDS = 60.0, 10.0
 PEERS = "peers.yaml"  # which actor plays which machine; running actors follow its changes
 
@@ -115,6 +117,7 @@ class SystemFleet:
         self.settings = dict(settings or {})
         self.model = load_for_run(system, self.settings)
         self.program = compile_system(self.model)
+        self._refuse_others()
         known = self._known()
         self.players = {**(players or self.program.players), **known}
         if join:
@@ -133,7 +136,11 @@ class SystemFleet:
         self.stuck: set[str] = set()
 
     def __enter__(self) -> Self:
-        self.prepare()
+        self._refuse_running()
+        try:
+            self.prepare()
+        except OSError as error:
+            raise FleetError(f"{self.folder} cannot be used: {error.strerror or error}") from error
         try:
             for name in self.roles:
                 self.start(name)
@@ -148,6 +155,26 @@ class SystemFleet:
         self.stop()
 
     # Files
+
+    def _refuse_others(self) -> None:
+        """Refuses a folder in which other actors have run: of another system, or with other constants."""
+        for file in configurations(self.folder):
+            config = read_config(file)
+            if config.system != self._place():
+                before, now = f"a run of {config.system}", f"one of {self._place()}"
+            else:
+                values, given = load_for_run(self.system, config.settings).values(), self.model.values()
+                other = [name for name in given if values[name] != given[name]]
+                before, now = (", ".join(f"{name}={those[name]}" for name in other) for those in (values, given))
+                before, now = f"a run with {before}" if other else "", f"one with {now}"
+            if before:
+                raise FleetError(f"{self.folder} has {before}, not {now}; take another folder, or go on as it began")
+
+    def _refuse_running(self) -> None:
+        """Refuses to start actors beside those that run already."""
+        for name in self.roles:
+            if self.about(name) is not None:
+                raise FleetError(f"{name} runs already in {self.folder}; end that run, or take another folder")
 
     def prepare(self) -> None:
         """Writes keys, trust set and configurations, where they are not there yet."""
@@ -298,8 +325,13 @@ class SystemFleet:
             ended = self.processes[name].poll()
             if ended is not None or time.monotonic() > deadline:
                 how = "does not answer" if ended is None else f"has ended with exit code {ended}"
-                raise FleetError(f"{name} {how}; its last words: {self.last_words(name)}")
+                full = f"; there is no room left in {self.folder}" if self._is_full() else ""
+                raise FleetError(f"{name} {how}; its last words: {self.last_words(name)}{full}")
             time.sleep(0.02)
+
+    def _is_full(self) -> bool:
+        """Returns whether the folder has no room for a page of a store."""
+        return shutil.disk_usage(self.folder).free < PAGE_BYTES
 
     def about(self, name: str) -> dict[str, Any] | None:
         """An actor's description of itself; None where it does not answer."""

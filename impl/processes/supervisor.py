@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from collections import Counter
 from typing import Any, NamedTuple, TypeAlias
 
 from leasehold.impl.processes.fleet import SystemFleet
@@ -42,6 +43,7 @@ class Supervisor:
         down: those that have ended and were not started again, each with the moment at which that was seen.
         returning: those that were started and do not serve yet, each with the moment of its start.
         deaths: the codes of each actor that has died, in order.
+        in_vain: how often each actor has been started and ended since it served last.
     """
 
     def __init__(self, fleet: SystemFleet, pause_seconds: float = 0.0, killed_seconds: float | None = None) -> None:
@@ -52,6 +54,7 @@ class Supervisor:
         self.down: dict[str, float] = {}
         self.returning: dict[str, float] = {}
         self.deaths: dict[str, list[int]] = {name: [] for name in fleet.roles}
+        self.in_vain: Counter[str] = Counter()
 
     @property
     def all_serve(self) -> bool:
@@ -70,7 +73,7 @@ class Supervisor:
         for name, process in self.fleet.processes.items():
             now = time.monotonic()
             if name not in self.down and (code := process.poll()) is not None:
-                self.returning.pop(name, None)
+                self.in_vain[name] += self.returning.pop(name, None) is not None
                 self.down[name] = now
                 self.deaths[name].append(code)
                 changes.append(Died(name, code))
@@ -78,7 +81,7 @@ class Supervisor:
                 self.start(name)
         for name, since in list(self.returning.items()):
             if (about := self.fleet.about(name)) is not None and about["running"]:
-                del self.returning[name]
+                del self.returning[name], self.in_vain[name]
                 changes.append(Back(name, time.monotonic() - since, about))
         return changes
 

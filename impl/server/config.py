@@ -16,7 +16,7 @@ default. What is wrong is said with the key's place, the near miss and the remed
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -200,6 +200,19 @@ def plug(given: str | dict[str, Any] | None, where: str) -> Plug:
     if not isinstance(name, str):
         raise ConfigError(f"{where}: `name` is missing, which says what is meant; write {where}: {{name: ...}}")
     return Plug(name, {key: value for key, value in given.items() if key != "name"})
+
+
+def configurations(folder: Path) -> list[Path]:
+    """The configurations of actors in a folder, in order; what is no mapping with an actor's keys is none."""
+
+    def is_one(path: Path) -> bool:
+        try:
+            value = read_yaml(path)
+        except Unreadable:
+            return False
+        return isinstance(value, Mapping) and value.keys() >= {"name", "system", "store"}
+
+    return [path for path in sorted(folder.glob("*.yaml")) if is_one(path)]
 
 
 def read_config(path: Path) -> Config:

@@ -16,6 +16,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from leasehold.cli import up as module
 from leasehold.cli.client import last_events
 from leasehold.cli.explain import _present
 from leasehold.cli.main import cli
@@ -327,3 +328,32 @@ def test_a_state_in_which_the_record_still_changes_is_no_end(shop: Path) -> None
     program = compile_system(load(shop))
     assert program.roles["till"].ends == frozenset()
     assert compile_system(load("two_phase_commit")).roles["participant"].ends == {"committed", "aborted"}
+
+
+def test_who_ends_before_it_serves_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It had served once: its store is gone, and none can be made."""
+    monkeypatch.setattr(module, "RESTART_SECONDS", 0.0)
+    with SystemFleet("two_phase_commit", tmp_path / "run", {"participants": 2}) as fleet:
+        store = tmp_path / "run/participant-1.db"
+        fleet.kill("participant-1")
+        for file in store.parent.glob("participant-1.db*"):
+            file.unlink()
+        store.mkdir()
+        with pytest.raises(FleetError, match=r"participant-1 was started 5 times, and has ended \(2\) each time"):
+            module._watch(fleet)
+
+
+def test_the_folder_of_a_run_is_a_source_whether_its_actors_run_or_not(tmp_path: Path) -> None:
+    with SystemFleet("two_phase_commit", tmp_path / "run", {"participants": 2}) as fleet:
+        fleet.client("coordinator").post("begin", machine="coordinator", event="begin")
+        fleet.kill("participant-1")
+
+        def judged() -> None:
+            for verb, words in (("verify", ["1 run,"]), ("conform", fleet.roles)):
+                done = CliRunner().invoke(cli, [verb, str(fleet.folder)])
+                assert done.exit_code == 0, done.output
+                assert all(word in done.stdout for word in words), done.stdout
+
+        judged()
+        fleet.stop()
+        judged()

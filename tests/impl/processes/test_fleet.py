@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -187,3 +188,50 @@ def test_an_actor_that_does_not_come_up_is_said_with_its_last_words(
         process.wait()
     with pytest.raises(FleetError, match=f"coordinator {words}; its last words: first | no such key"):
         fleet.await_ready(ONE, limit_seconds=0.0)
+
+
+@pytest.mark.parametrize(
+    ("system", "settings", "words"),
+    [
+        ("two_phase_commit", {"participants": 2}, ""),
+        ("two_phase_commit", {"participants": "2"}, ""),
+        ("two_phase_commit", {}, "a run with participants=2, not one with participants=3"),
+        ("three_phase_commit", {"participants": 2}, "a run of two_phase_commit, not one of three_phase_commit"),
+    ],
+)
+def test_a_folder_is_of_one_system_and_its_constants(
+    fleet: SystemFleet, system: str, settings: dict[str, Any], words: str
+) -> None:
+    fleet.prepare()
+    before = {file.name: file.read_bytes() for file in fleet.folder.iterdir()}
+    if words:
+        with pytest.raises(FleetError, match=f"{fleet.folder} has {words}; take another folder, or go on as it began"):
+            SystemFleet(system, fleet.folder, settings)
+    else:
+        SystemFleet(system, fleet.folder, settings).prepare()
+    assert {file.name: file.read_bytes() for file in fleet.folder.iterdir()} == before
+
+
+def test_no_actor_is_started_beside_one_that_runs(fleet: SystemFleet) -> None:
+    fleet.about = lambda name: {"running": True} if name == TWO else None  # type: ignore[method-assign]
+    with pytest.raises(FleetError, match=f"{TWO} runs already in .*; end that run, or take another folder"):
+        fleet.__enter__()
+    assert not fleet.folder.exists()
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(FleetError, match=f"{tmp_path}/file/fleet cannot be used: Not a directory"):
+        SystemFleet("two_phase_commit", tmp_path / "file/fleet").__enter__()
+
+
+@pytest.mark.parametrize(("free", "said"), [(4095, True), (4096, False)])
+def test_a_folder_without_room_is_said(
+    free: int, said: bool, fleet: SystemFleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet.folder.mkdir()
+    run(fleet, ONE)
+    monkeypatch.setattr(fleets.shutil, "disk_usage", lambda folder: SimpleNamespace(free=free))
+    with pytest.raises(FleetError) as error:
+        fleet.await_ready(ONE, limit_seconds=0.0)
+    assert str(error.value).endswith(f"; there is no room left in {fleet.folder}") == said

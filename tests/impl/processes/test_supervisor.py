@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -91,3 +92,20 @@ def test_who_ended_by_itself_is_started_after_a_pause_of_its_own(
     clock.now += 0.4
     supervisor.attend()
     assert ({*supervisor.down}, supervisor.deaths[ONE]) == ({ONE}, [1, 0])
+
+
+def test_starts_in_vain_are_counted_until_an_actor_serves(
+    fleet: SystemFleet, serving: dict[str, Any], clock: SimpleNamespace
+) -> None:
+    supervisor = Supervisor(fleet)
+    run(fleet, ONE)
+    for tries in range(3):
+        fleet.kill(ONE)
+        supervisor.attend()
+        assert supervisor.in_vain == Counter({ONE: tries})
+    serving[ONE] = {"running": True}
+    supervisor.attend()
+    fleet.kill(ONE)
+    serving.clear()
+    supervisor.attend()
+    assert supervisor.in_vain[ONE] == 0, "it has served"
