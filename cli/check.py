@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -17,8 +17,8 @@ from leasehold.checker.crash.analysis import crash as crash_test
 from leasehold.checker.crash.unmet import FILE as CRASH_FILE
 from leasehold.checker.crash.unmet import differences as unmet_differences
 from leasehold.checker.crash.unmet import explanations, unmet
-from leasehold.checker.explore import Engine, Exploration, Limits
-from leasehold.checker.explore.expectations import Difference, differences, expectation_for
+from leasehold.checker.explore import Engine, Exploration, Limits, PropertyResult
+from leasehold.checker.explore.expectations import NEVER_TAKEN, Difference, differences, expectation_for
 from leasehold.checker.explore.resources import memory_for_a_search
 from leasehold.checker.explore.unread import Unread, unread
 from leasehold.checker.host.mutant_results import Missed, kept
@@ -49,6 +49,10 @@ class _Run:
     meant: Expectation | None
     differ: Sequence[Difference]
     proof: StoredProof | None
+
+    def though_taken(self, names: Collection[str]) -> _Run:
+        """The same where transitions that are never taken without faults need no explanation."""
+        return replace(self, differ=[d for d in self.differ if d.explain_under != NEVER_TAKEN or d.what not in names])
 
     @property
     def unexpected(self) -> list[str]:
@@ -161,7 +165,10 @@ def check(
         if not as_json and not write:
             if len(runs) > 1:
                 screen.print()
-            _print(screen, runs[-1], system, verbose, untested if len(runs) == 1 else None)
+            # What is never taken without faults may be under them.
+            waits = budget is not None and len(runs) == 1 and not exploration.interrupted
+            shown = runs[-1].though_taken(exploration.unvisited_transitions if waits else ())
+            _print(screen, shown, system, verbose, untested if len(runs) == 1 else None)
         if exploration.interrupted:
             break
     changes: list[str] = []
@@ -179,6 +186,7 @@ def check(
         with interruptible(), search.engine_or_usage_error(), Status("building") as status:
             watch = search.SearchProgress(status, f"faults {budget}")
             crashed = crash_test(faulty, budget, watch, limits(todo[0][1]), engine=engine)
+        runs[0] = runs[0].though_taken(crashed.faulty.taken)
         missed = unmet(crashed, known)
         not_met = [] if settings or missed is None else list(unmet_differences(missed, known))
         proof = runs[0].proof
@@ -187,6 +195,8 @@ def check(
             screen.print()
             crash_terminal.brief(screen, crashed, missed, system, own, len(not_met), verbose)
             terminal.contradicted(screen, wrong)
+            left = [d for d in runs[0].differ if d.explain_under == NEVER_TAKEN]
+            _print_differences(screen, left if not write else (), "expected.yaml")
             _print_differences(screen, not_met, CRASH_FILE)
     if as_json:
         report = _json(runs[0], wrong)
@@ -293,14 +303,23 @@ def _print(
         _print_differences(screen, run.differ, "expected.yaml", new, renew)
 
 
+AT_ONCE = "at_once"
 # Of each verdict: the noun, and the verb for one and for several.
 _BOUNDS = "in every reachable state within the bounds"
 _SAID = (
     ("proved", "property", "is proved", "are proved"),
     ("exhausted", "property", f"holds {_BOUNDS}", f"hold {_BOUNDS}"),
     ("witnessed", "witness", "was found", "were found"),
+    (AT_ONCE, "witness", "holds in a first state", "hold in a first state"),
     ("violated", "property", "is violated, as expected", "are violated, as expected"),
 )
+
+
+def _strongest(p: PropertyResult, proof: StoredProof | None) -> str:
+    """The strongest verdict on a property; a witness without a step is none of what the system does."""
+    if p.verdict == "witnessed" and p.path is not None and not p.path.steps:
+        return AT_ONCE
+    return proof.strongest(p) if proof else p.verdict
 
 
 def _verdict(run: _Run) -> tuple[str, str]:
@@ -317,7 +336,7 @@ def _verdict(run: _Run) -> tuple[str, str]:
     if run.beyond:
         are = "is" if len(run.beyond) == 1 else "are"
         return f"{name} is not decided: {listed(run.beyond)} {are} open beyond the bounds of the search.", "yellow"
-    verdicts = Counter(run.proof.strongest(p) if run.proof else p.verdict for p in exploration.properties)
+    verdicts = Counter(_strongest(p, run.proof) for p in exploration.properties)
     counts = [
         f"{counted(verdicts[kind], noun)} {forms[verdicts[kind] > 1]}" for kind, noun, *forms in _SAID if verdicts[kind]
     ]

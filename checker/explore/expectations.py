@@ -22,6 +22,7 @@ from leasehold.spec.language.read.shape import YamlShape
 from leasehold.spec.language.read.shape_check import check_shape
 from leasehold.spec.language.read.source import YamlNode, read_file
 
+NEVER_TAKEN = "unvisited"  # the key of explanations for transitions that are never taken
 NUMBERS = ("product", "reachable", "distinct", "generated", "edges", "depth", "initial")
 
 
@@ -99,7 +100,7 @@ def _differences(exploration: Exploration, expectation: Expectation | None) -> I
     shared = expectation or next(iter(exploration.system.expectations), None)
     reasons = expectation.unvisited if expectation else {}
     shared_reasons = shared.shared_unvisited if shared else {}
-    yield from _explained("never taken", "taken", "unvisited", unvisited, reasons, shared_reasons)
+    yield from _explained("never taken", "taken", NEVER_TAKEN, unvisited, reasons, shared_reasons)
     reasons = expectation.vacuous if expectation else {}
     shared_reasons = shared.shared_vacuous if shared else {}
     yield from _explained("vacuous", "not vacuous", "vacuous", vacuous, reasons, shared_reasons)

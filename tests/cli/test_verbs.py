@@ -271,6 +271,25 @@ def test_check_says_what_differs_in_both_directions(run: Run, light: Path) -> No
     )
 
 
+def test_check_explains_nothing_that_happens_under_its_faults(run: Run) -> None:
+    """A transition that a crash alone leads to is taken, and a witness without a step shows nothing."""
+    done = run("check", str(Path(__file__).parent / "systems/alarmed"))
+    assert done.returncode == 1
+    assert done.stdout.startswith(
+        "alarmed holds: 1 witness was found and 1 witness holds in a first state (expected.yaml"
+    )
+    assert done.stdout.endswith(
+        "\nnot as expected: 2 differences\n"
+        "  2 never taken, and not explained in expected.yaml:\n"
+        "    asker/asking#gone\n"
+        "    teller/told#ask\n"
+        "  remedy: change this, or explain it in expected.yaml: `unvisited: {asker/asking#gone: why}`\n"
+        "\nalarmed holds, but is not as expected: 2 differences.\n"
+    )
+    alone = run("check", str(Path(__file__).parent / "systems/alarmed"), "--no-crash")
+    assert "    asker/asking#alarm\n" in alone.stdout
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
