@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -66,6 +68,37 @@ def test_equal_whatever_came_before(holdings: list[tuple[int, int]], chance: obj
         calendar.note(one)
     assert calendar == Calendar.rebuilt(leases)
     assert calendar.held == sum(units for units, _ in holdings)
+
+
+CHANGES = st.lists(st.tuples(st.sampled_from("abc"), st.none() | st.tuples(st.integers(1, 4), TERMS)), max_size=9)
+
+
+@given(CHANGES, st.integers(0, 9), st.lists(TERMS, min_size=1, max_size=3), st.integers(1, 4))
+def test_what_came_before_changes_no_answer(
+    changes: list[tuple[str, Any]], now: int, terms: list[tuple[int, int]], units: int
+) -> None:
+    """A calendar answers as one that has only what is there now: reservations come, change and are given up."""
+    calendar, holdings = Calendar(), dict[str, Holding]()
+    for name, drawn in changes:
+        calendar.all_begun(now // 2)
+        holdings.pop(name, None)
+        if drawn is not None:
+            of, (start, lasts) = drawn
+            holdings[name] = Holding(of, start + lasts, start)
+        calendar.put(name, holdings.get(name))
+    fresh = Calendar()
+    for name, holding in holdings.items():
+        fresh.put(name, holding)
+
+    def answers(asked: Calendar) -> list[Any]:
+        most = [asked.most(start, start + lasts, now, name) for start, lasts in terms for name in ("", "a", "b")]
+        ways = [asked.in_the_way(start, start + lasts, now) for start, lasts in terms]
+        rooms = [asked.room_from(units, 6, start, start + lasts, now) for start, lasts in terms]
+        held = [asked.held, *(asked.of(name) for name in "abc"), asked.room_comes(units, max(asked.held, units))]
+        return [asked.all_begun(now), most, ways, rooms, held]
+
+    assert answers(calendar) == answers(fresh)
+    assert calendar.all_begun(now) == all(holding.start <= now for holding in holdings.values())
 
 
 def test_calendars_that_hold_otherwise_differ() -> None:
