@@ -15,8 +15,8 @@ The actors run in the test's own process, with a clock that the test moves, and 
 `pytest --leasehold-cluster=processes`, or for one test `@pytest.mark.leasehold_cluster(processes=True)`, the same test
 has processes with SQLite files, HTTP and units that are processes, in real time.
 
-A test of actors in its own process that has passed is judged: it fails where their events violate a property of their
-system, with the sequence of steps. `@pytest.mark.leasehold_violates("name", ...)` says which properties a test is to
+A test that has passed is judged: it fails where the events of its actors violate a property of their system, with the
+sequence of steps. `@pytest.mark.leasehold_violates("name", ...)` says which properties a test is to
 violate; without names it is not judged.
 
 With `pytest --leasehold-coverage=FOLDER` the events of each test's actors are kept, and `leasehold conform FOLDER` says
@@ -83,13 +83,10 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]
 
 
 def _judgement(actors: AnyCluster | AnySystem, expected: Sequence[str]) -> str:
-    """Returns what is wrong with what the actors have done; of processes nothing is said."""
-    from leasehold.faults.simulation.embedded import Embedded
+    """Returns what is wrong with what the actors have done."""
     from leasehold.reports.judged import judgement
 
-    if not isinstance(actors, Embedded):
-        return ""
-    return judgement(actors.system, actors.cluster.program, actors.events(), expected)
+    return judgement(actors.system, actors.program, actors.logs(), expected)
 
 
 def _make(config: pytest.Config, units: int = 4, processes: bool | None = None, **options: Any) -> AnyCluster:

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from leasehold.checker.conform.logs import read_log
 from leasehold.checker.history.fault import UNDECIDED
 from leasehold.checker.verify.history import HistoryVerification
 from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.impl.core.core import Program
-from leasehold.impl.events.event import read
 from leasehold.impl.words import counted
 from leasehold.reports.verification import violation_text
 from leasehold.spec import System
 
 
 def judgement(
-    system: System, program: Program, events: Mapping[str, Sequence[bytes]], expected: Collection[str] = ()
+    system: System, program: Program, logs: Mapping[str, Sequence[bytes]], expected: Collection[str] = ()
 ) -> str:
     """Says what is wrong with a run that goes on; empty: nothing is.
 
     Args:
         system: of the actors.
         program: the same, compiled.
-        events: by actor, all of its events.
+        logs: by actor, its events as the lines of a file.
         expected: the properties that are to be violated; a test may be about that.
     """
-    chains = {actor: [*map(read, bodies)] for actor, bodies in events.items() if bodies}
+    whole = (read_log(lines, None, unsigned=True) for lines in logs.values() if len(lines) > 2)  # a header and an end
+    chains = {log.actor: log.events for log in whole}
     if not chains:
         return ""
     verification = HistoryVerification(CutsOfSystem(system, program), chains, whole=True)

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from leasehold.faults.simulation.cluster import SystemCluster
 from leasehold.impl.compiler.program import compile_system
+from leasehold.impl.core.core import Program
 from leasehold.impl.core.values import to_plain
 from leasehold.impl.words import check_name
 from leasehold.spec import System, load_for_run
@@ -45,6 +46,11 @@ class Embedded(Generic[C]):
         return self._run(work())
 
     @property
+    def program(self) -> Program:
+        """The system, compiled."""
+        return self.cluster.program
+
+    @property
     def now(self) -> int:
         """The clock."""
         return self.cluster.time.now
@@ -76,10 +82,6 @@ class Embedded(Generic[C]):
     def logs(self) -> dict[str, list[bytes]]:
         """Returns, by actor, its events as the lines of a file."""
         return {name: self.cluster.log(name) for name in self.cluster.roles}
-
-    def events(self) -> dict[str, list[bytes]]:
-        """Returns, by actor whose disk is of the cluster, its events."""
-        return self.cluster.events()
 
     def stop(self) -> None:
         """Ends all actors."""

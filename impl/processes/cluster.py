@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from leasehold.impl.core.core import Program
 from leasehold.impl.processes.fleet import SystemFleet
 from leasehold.impl.server.client import Client, ClientError
 from leasehold.impl.server.event_source import open_source
+from leasehold.spec import System
 
 SETTLED_SECONDS, LIMIT_SECONDS, LOOK_SECONDS = 0.4, 60.0, 0.05  # of actors that come to rest
 AnyFleet = TypeVar("AnyFleet", bound=SystemFleet)
@@ -32,6 +34,16 @@ class Processes(Generic[AnyFleet]):
             shutil.rmtree(fleet.folder, ignore_errors=True)
             raise
         self._begin = int(time.time() / fleet.tick_seconds)
+
+    @property
+    def system(self) -> System:
+        """The specification with its constants."""
+        return self.fleet.model
+
+    @property
+    def program(self) -> Program:
+        """The same, compiled."""
+        return self.fleet.program
 
     @property
     def now(self) -> int:

@@ -241,12 +241,17 @@ LATE = """
 system: late
 roles: {lamp: {}, house: {}}
 actors: {all: [lamp, house]}
+clock: {horizon: 9}
 environment: {go: {to: lamp}, dusk: {to: house}}
 """
 LAMP = """
 role: lamp
 events: {go: It is lit.}
-states: {dark: {initial: true, on: {go: {to: bright}}}, bright: {ignore: {go: it is lit}}}
+data: {since: time}
+states:
+  dark: {initial: true, on: {go: {to: bright, set: {since: now}}}}
+  bright: {on: {tick: {to: burnt, when: now >= since + 9}}, ignore: {go: it is lit}}
+  burnt: {ignore: {go: it is burnt}}
 """
 HOUSE = """
 role: house
@@ -256,6 +261,11 @@ states: {day: {initial: true, on: {dusk: {to: night}}}, night: {ignore: {dusk: i
 CLAIMS = """
 properties: {lit_at_night: {always: house.state == night or lamp.state == dark, doc: No light is lit by day.}}
 """
+CLAIMS_OF_EACH_KIND = {
+    "lit_at_night": "always: house.state == night or lamp.state == dark",
+    "lit_once_it_is_night": "step: house.state == night or lamp.state == old(lamp.state)",
+    "dark_again_soon": "when: lamp.state == bright, leads_to: lamp.state != bright, within: 1",
+}
 TEST = """
 import pytest
 
@@ -263,8 +273,22 @@ import pytest
 def test_it_is_lit(leasehold_system):
     house = leasehold_system("late")
     house.begin("lamp", "go")
+    house.advance(3)
     assert house.state("lamp") == "bright"
 """
+
+
+def write_late(pytester: pytest.Pytester, claims: str, marker: str) -> None:
+    for name, text in {
+        "system.yaml": LATE,
+        "invariants.yaml": claims,
+        "roles/lamp.yaml": LAMP,
+        "roles/house.yaml": HOUSE,
+    }.items():
+        path = pytester.path / "late" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    pytester.makepyfile(TEST.format(marker=marker))
 
 
 @pytest.mark.parametrize(
@@ -279,19 +303,21 @@ def test_it_is_lit(leasehold_system):
 def test_a_test_whose_actors_violate_a_property_fails_with_the_steps(
     pytester: pytest.Pytester, marker: str, words: str
 ) -> None:
-    for name, text in {
-        "system.yaml": LATE,
-        "invariants.yaml": CLAIMS,
-        "roles/lamp.yaml": LAMP,
-        "roles/house.yaml": HOUSE,
-    }.items():
-        path = pytester.path / "late" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    pytester.makepyfile(TEST.format(marker=marker))
+    write_late(pytester, CLAIMS, marker)
     result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "--strict-markers")
     result.assert_outcomes(failed=bool(words), passed=not words)
     if words:
         result.stdout.fnmatch_lines([f"*{words}*"])
     if words and not marker:
         result.stdout.fnmatch_lines(["*1  lamp: go  [[]dark -> bright]"])
+
+
+@pytest.mark.parametrize("where", ["embedded", pytest.param("processes", marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", CLAIMS_OF_EACH_KIND)
+def test_each_kind_of_property_is_judged_of_actors_in_one_process_and_in_several(
+    name: str, where: str, pytester: pytest.Pytester
+) -> None:
+    write_late(pytester, f"properties: {{{name}: {{{CLAIMS_OF_EACH_KIND[name]}, doc: It is so.}}}}", "")
+    result = pytester.runpytest_inprocess("-p", "no:cacheprovider", f"--leasehold-cluster={where}")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([f"*{name} is violated*", "*1  lamp: go  [[]dark -> bright]"])
