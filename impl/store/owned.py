@@ -12,6 +12,9 @@ Each store adds its own steps (the abstract methods), and a table of what its dr
 Records are read in pages, each by a query of its own that begins after the last key of the one before. So no cursor or
 transaction stays open between them: a reader may stop half way, and commits may come in between, which the pages that
 are still to come then show.
+
+A database finds a torn write, but hardly a bit that a disk or a program has changed since. So each value carries a
+CRC-32 of its key and itself; one that does not fit is refused, and never read as another value.
 """
 
 from __future__ import annotations
@@ -20,8 +23,8 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from zlib import crc32
 
-from leasehold.impl.store.integrity import with_checksum, without_checksum
 from leasehold.impl.store.store import (
     Batch,
     Broken,
@@ -36,6 +39,8 @@ from leasehold.impl.store.store import (
 )
 
 PAGE = 1000  # records or events in one query
+_SEAL = b"\xc1\xc1"  # no MessagePack, JSON or plain text begins so
+_HEAD = len(_SEAL) + 4
 
 Row = tuple[str, str, bytes]
 
@@ -266,6 +271,28 @@ class OwnedStore(ABC):
 
     def _without_checksum(self, key: str, value: bytes) -> bytes:
         return without_checksum(self.place, key, value) if self.durable else value
+
+
+def with_checksum(key: str, body: bytes) -> bytes:
+    """A value with its checksum."""
+    return _SEAL + crc32(body, crc32(key.encode())).to_bytes(4) + body
+
+
+def without_checksum(place: str, key: str, value: bytes) -> bytes:
+    """The body of a value that was read from a place; one that was written before there were checksums is as it is.
+
+    Raises:
+        StoreError: its checksum does not fit.
+    """
+    if _SEAL[0] not in value[: len(_SEAL)]:  # one damaged byte does not make it an old value
+        return value
+    body = value[_HEAD:]
+    if value != with_checksum(key, body):
+        raise StoreError(
+            f"{place} is damaged: {key[:100]!r} does not fit its checksum",
+            "put a whole copy of the store in its place",
+        )
+    return body
 
 
 def _name(key: RecordKey) -> str:

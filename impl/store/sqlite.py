@@ -14,13 +14,18 @@ again could be in the system's cache alone; moved, it is written anew. What no p
 log and says that it did not.
 
 A third file (PATH.reserve) takes space and holds nothing. Where a commit or the opening finds the disk full, that file
-gives its space up, and it is tried once more: `low` says so from then on, until the reserve can be had again. Meanwhile
-leases can end, and the actor lets none begin. A commit that found no space has written nothing that counts (its
-transaction is rolled back, and the number of commits is compared), unlike one whose fsync failed. The log is moved into
-the file when it has grown to half the reserve, so that what is given up suffices to move it: a log that fits beside the
-file but not into it could not even be opened.
+gives its space up, and it is tried once more: `low` says so from then on, until there is twice as much space again,
+which is looked for once in a while. Meanwhile leases can end, and the actor lets none begin. A file without space is a
+reserve that was given up, also for the process that opens the store next; a small disk keeps a smaller one, or none. A
+commit that found no space has written nothing that counts (its transaction is rolled back, and the number of commits is
+compared), unlike one whose fsync failed. The log is moved into the file when it has grown to half the reserve, so that
+what is given up suffices to move it: a log that fits beside the file but not into it could not even be opened.
 
-A second file beside it (PATH.mark) says how far the store has come (impl/store/integrity.py).
+A store whose last commits are missing is whole, and looks well: its log was cut off, a backup was put in its place, or
+it was removed and would begin empty. The leases that it has forgotten would be given away once more. So a second file
+(PATH.mark) has the epoch and the number of the newest commit, and a store that has come less far is refused. It is
+written after the commit is durable, and is not synced itself: after a power failure it may be behind the store, and
+never ahead of it. Stores in databases have no such file; there the peers know (impl/actor/messages.py).
 
 The file holds one actor: `actor` (its name, its epoch, the number of its commits), `record`, `word` and `event`. Its
 layout's version is SQLite's user_version. A new file can be read by its owner alone.
@@ -29,19 +34,21 @@ layout's version is SQLite's user_version. A new file can be read by its owner a
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import errno
+import logging
 import os
+import re
 import sqlite3
+import time
 from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
+from zlib import crc32
 
 from leasehold.impl import files
 from leasehold.impl.store.failures import error_of, failure_of, is_disk_full
-from leasehold.impl.store.integrity import CommitPosition, HighWaterMark
 from leasehold.impl.store.owned import PAGE, OwnedStore, Row
-from leasehold.impl.store.reserve import BYTES, DiskReserve
 from leasehold.impl.store.store import Batch, EventRange, Older, RecordKey, StoreError
 
 T = TypeVar("T")
@@ -50,6 +57,12 @@ VERSION = 3
 _PROGRAM = 0x4C454153  # SQLite's application_id of our files, "LEAS"
 _WAIT_SECONDS = 2.0  # for another program, such as a backup, that holds SQLite's own lock
 _SQL = files.table(__package__, "statements.yaml")["sqlite"]
+RESERVE_BYTES = 4 << 20
+RESERVE_PART = 8  # of what is free, at most
+LOOK_SECONDS = 5.0
+_MARK = re.compile(rb"epoch ([0-9]{20}), commit ([0-9]{20}), crc ([0-9a-f]{8})\n")
+
+log = logging.getLogger("leasehold.store")
 
 
 async def _unlocked(call: Callable[[], T]) -> T:
@@ -78,6 +91,132 @@ async def _checkpoint(connection: sqlite3.Connection) -> None:
     while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] and waited <= _WAIT_SECONDS:
         await asyncio.sleep(pause)
         waited, pause = waited + pause, min(2 * pause, 0.1)
+
+
+class CommitPosition(NamedTuple):
+    """The progress of a store: the epoch of its owner, and the number of its commits. Later ones compare higher."""
+
+    epoch: int
+    commits: int
+
+    def __str__(self) -> str:
+        return f"epoch {self.epoch}, commit {self.commits}"
+
+
+class HighWaterMark:
+    """The file beside a store that says how far the store has come."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: int | None = None
+
+    def read(self) -> CommitPosition | None:
+        """The mark; None where there is none, or where a power failure left a part of it.
+
+        Raises:
+            OSError: it is there, and cannot be read.
+        """
+        try:
+            matched = _MARK.fullmatch(self.path.read_bytes())
+        except FileNotFoundError:
+            return None
+        if matched is None or int(matched[3], 16) != _check(matched[1], matched[2]):
+            return None
+        return CommitPosition(int(matched[1]), int(matched[2]))
+
+    def write(self, position: CommitPosition) -> None:
+        """Raises the mark; the file is created at the first call.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        if self._file is None:
+            self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        epoch, commits = b"%020d" % position.epoch, b"%020d" % position.commits
+        os.pwrite(self._file, b"epoch %b, commit %b, crc %08x\n" % (epoch, commits, _check(epoch, commits)), 0)
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+def _check(*parts: bytes) -> int:
+    return crc32(b" ".join(parts))
+
+
+class DiskReserve:
+    """The reserve of one store.
+
+    Args:
+        path: of its file.
+        size: in bytes.
+
+    Attributes:
+        used: whether it was given up, and is not back.
+    """
+
+    def __init__(self, path: Path, size: int = RESERVE_BYTES) -> None:
+        self.path, self._size, self.used = path, size, False
+        self._looked = 0.0
+
+    @property
+    def held(self) -> int:
+        """The bytes that it has."""
+        try:
+            return self.path.stat().st_blocks * 512
+        except OSError:
+            return 0
+
+    def take(self) -> bool:
+        """Takes the space, or finds it taken; returns whether it is there."""
+        given_up = self.used or (self.path.is_file() and not self.held)
+        try:
+            handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            log.warning("%s: there is no reserve of space: %s", self.path, error.strerror)
+            return False
+        try:
+            if os.fstat(handle).st_blocks * 512 >= self._size // RESERVE_PART:
+                self.used = False
+                return True
+            free = os.fstatvfs(handle)
+            wanted = min(self._size, free.f_bavail * free.f_frsize // RESERVE_PART)
+            roomy = free.f_bavail * free.f_frsize >= 2 * self._size or free.f_bavail >= free.f_blocks // 4
+            if wanted < 4096 or (given_up and not roomy):
+                self.used = True
+                return False
+            os.posix_fallocate(handle, 0, wanted)
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(handle, 0)
+            log.warning("%s: there is no reserve of space: %s", self.path, error.strerror)
+            return False
+        finally:
+            os.close(handle)
+        if self.used:
+            log.warning("%s: there is a reserve of space again", self.path)
+        self.used = False
+        return True
+
+    def give_up(self) -> bool:
+        """Gives the space to others; returns whether there was any."""
+        had = self.held > 0
+        try:
+            os.truncate(self.path, 0)
+        except OSError:
+            return False
+        if had:
+            log.error("%s: the disk is full, and the reserve is used to end leases; free some space", self.path)
+        self.used, self._looked = True, time.monotonic()
+        return had
+
+    def take_again(self) -> None:
+        """Takes the space once more, if it was given up and there is enough again; looks rarely."""
+        if not self.used or time.monotonic() < self._looked + LOOK_SECONDS:
+            return
+        self._looked = time.monotonic()
+        self.take()
 
 
 class SqliteStore(OwnedStore):
@@ -163,7 +302,7 @@ class SqliteStore(OwnedStore):
         self._mark.write(CommitPosition(self._epoch, position.commits))
         self._reserve.take()
         page = connection.execute("PRAGMA page_size").fetchone()[0]
-        connection.execute(f"PRAGMA wal_autocheckpoint = {max(1, (self._reserve.held or BYTES) // 2 // page)}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {max(1, (self._reserve.held or RESERVE_BYTES) // 2 // page)}")
         return self._epoch
 
     def _remedy(self) -> str:
@@ -183,7 +322,7 @@ class SqliteStore(OwnedStore):
 
     async def _owners(self) -> list[str]:
         try:
-            with contextlib.closing(self._connect_to_read()) as connection:
+            with closing(self._connect_to_read()) as connection:
                 return [str(name) for (name,) in connection.execute("SELECT name FROM actor")]
         except sqlite3.Error as error:
             raise StoreError(f"{self.place} is no store of an actor: {error}", "look at the store's URL") from error
@@ -302,7 +441,7 @@ class SqliteStore(OwnedStore):
     async def _drop(self) -> None:
         if self._connection is not None:
             # Should its last checkpoint fail: the log still holds what that would have moved.
-            with contextlib.suppress(sqlite3.Error):
+            with suppress(sqlite3.Error):
                 self._connection.close()
             self._connection = None
         self._mark.close()

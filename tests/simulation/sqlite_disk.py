@@ -25,7 +25,7 @@ from typing import Any, TypeVar, cast
 
 import apsw
 
-from leasehold.impl.store.integrity import without_checksum
+from leasehold.impl.store.owned import without_checksum
 from leasehold.impl.store.sqlite import SqliteStore
 from leasehold.impl.store.store import RecordKey
 from tests.simulation.files import File, FileSystem

@@ -24,8 +24,7 @@ from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.processes.fleet import SystemFleet
 from leasehold.impl.server import config
 from leasehold.impl.server.subscribers import Archive
-from leasehold.impl.store.integrity import HighWaterMark
-from leasehold.impl.store.sqlite import SqliteStore
+from leasehold.impl.store.sqlite import HighWaterMark, SqliteStore
 from leasehold.impl.store.store import Batch, Busy, RecordKey
 from leasehold.spec import load
 from tests.simulation.recorded import Call, after_power_loss, record
@@ -183,7 +182,7 @@ def test_a_private_key(tmp_path: Path) -> None:
 MARK = """
 import sys
 from pathlib import Path
-from leasehold.impl.store.integrity import CommitPosition, HighWaterMark
+from leasehold.impl.store.sqlite import CommitPosition, HighWaterMark
 mark = HighWaterMark(Path(sys.argv[1]) / "site.db.mark")
 for number in range(1, 6):
     mark.write(CommitPosition(1, number))

@@ -17,12 +17,11 @@ from zlib import crc32
 
 import pytest
 
-from leasehold.impl.store import answered, mariadb, memory, owned, postgresql, reserve, sqlite, store
+from leasehold.impl.store import answered, mariadb, memory, owned, postgresql, sqlite, store
 from leasehold.impl.store.failures import error_of, failure_of, is_disk_full
-from leasehold.impl.store.integrity import CommitPosition, HighWaterMark, with_checksum, without_checksum
 from leasehold.impl.store.memory import Disk, MemoryStore
-from leasehold.impl.store.reserve import DiskReserve
-from leasehold.impl.store.sqlite import SqliteStore
+from leasehold.impl.store.owned import with_checksum, without_checksum
+from leasehold.impl.store.sqlite import CommitPosition, DiskReserve, HighWaterMark, SqliteStore
 from leasehold.impl.store.store import (
     Batch,
     Broken,
@@ -236,7 +235,7 @@ def test_waits_and_pages_are_as_they_are_described() -> None:
     assert answered.AsyncAnsweredConnection.answer_seconds == mariadb._ANSWER_SECONDS == 60.0
     assert sqlite._WAIT_SECONDS == 2.0
     assert owned.PAGE == 1000
-    assert (reserve.BYTES, reserve.PART, reserve.LOOK_SECONDS) == (4194304, 8, 5.0)
+    assert (sqlite.RESERVE_BYTES, sqlite.RESERVE_PART, sqlite.LOOK_SECONDS) == (4194304, 8, 5.0)
     assert postgresql._SETTINGS == {
         "application_name": "leasehold",
         "connect_timeout": 10,
@@ -547,7 +546,7 @@ async def test_a_file_is_opened_for_durable_commits_of_its_own(tmp_path: Path) -
     assert (ask("journal_mode"), ask("synchronous"), ask("busy_timeout")) == ("wal", 2, 0)
     assert (ask("application_id"), ask("user_version")) == (0x4C454153, sqlite.VERSION)
     held = DiskReserve(Path(f"{opened.path}.reserve")).held
-    assert ask("wal_autocheckpoint") == (held or reserve.BYTES) // 2 // ask("page_size") > 0
+    assert ask("wal_autocheckpoint") == (held or sqlite.RESERVE_BYTES) // 2 // ask("page_size") > 0
     assert not own.in_transaction
     await opened.close()
     ((place, options),) = asked
@@ -725,7 +724,7 @@ def test_space_is_looked_for_once_in_a_while_after_it_was_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     now = [1000.0]
-    monkeypatch.setattr(reserve, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(sqlite, "time", SimpleNamespace(monotonic=lambda: now[0]))
     with_room(monkeypatch, Room(1 << 40))
     kept = DiskReserve(tmp_path / "a.reserve", SIZE)
     kept.take_again()

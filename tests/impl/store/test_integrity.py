@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.impl.store.integrity import CommitPosition, HighWaterMark, with_checksum, without_checksum
-from leasehold.impl.store.sqlite import SqliteStore
+from leasehold.impl.store.owned import with_checksum, without_checksum
+from leasehold.impl.store.sqlite import CommitPosition, HighWaterMark, SqliteStore
 from leasehold.impl.store.store import Batch, Older, RecordKey, StoreError
 
 pytestmark = pytest.mark.real_time

@@ -13,10 +13,9 @@ import pytest
 from leasehold.checker.recovery.processes.resources import TmpfsDisk, Unavailable
 from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.server.client import ClientError
-from leasehold.impl.store import reserve
+from leasehold.impl.store import sqlite
 from leasehold.impl.store.owned import OwnedStore
-from leasehold.impl.store.reserve import DiskReserve
-from leasehold.impl.store.sqlite import SqliteStore
+from leasehold.impl.store.sqlite import DiskReserve, SqliteStore
 from leasehold.impl.store.store import Batch, RecordKey, StoreError
 from tests.impl.server.test_control import listening
 
@@ -39,7 +38,7 @@ def batch(number: int) -> Batch:
 async def test_a_full_disk_leaves_commits_to_end_leases_with(
     disk: TmpfsDisk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(reserve, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(sqlite, "LOOK_SECONDS", 0.0)
 
     store = SqliteStore(disk.path / "a.db")
     await store.open("site")
@@ -133,7 +132,7 @@ async def test_the_log_is_no_longer_than_the_reserve_can_move(disk: TmpfsDisk) -
 
 
 def test_the_reserve_comes_back_when_there_is_space_again(disk: TmpfsDisk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reserve, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(sqlite, "LOOK_SECONDS", 0.0)
     kept = DiskReserve(disk.path / "a.reserve")
     assert kept.take()
     size = os.stat(kept.path).st_blocks
@@ -154,7 +153,7 @@ async def test_space_is_found_again_where_nothing_is_committed(
     disk: TmpfsDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An actor whose disk was full refuses new leases until it is not, and may have no other work meanwhile."""
-    monkeypatch.setattr(reserve, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(sqlite, "LOOK_SECONDS", 0.0)
     store = SqliteStore(disk.path / "a.db")
     await store.open("site")
     disk.fill()
