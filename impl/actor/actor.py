@@ -20,7 +20,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from leasehold.impl.actor import deciding
+from leasehold.impl.actor import outside
 from leasehold.impl.actor.calls import HandlerCalls
 from leasehold.impl.actor.chronicle import Chronicle
 from leasehold.impl.actor.effects import EffectRunner
@@ -103,7 +103,7 @@ class Actor:
         tick_seconds: float = getattr(clock, "tick_seconds", 0)
         self.codec = EnvelopeCodec(program, identity, self.environment.credentials, tick_seconds)
         self.messages = MessageHandler(self.stepper, self.codec)
-        check = partial(deciding.check, self.stepper)
+        check = partial(outside.check, self.stepper)
         self.upcalls = Upcalls(self.context, self.put_quietly, self.read, check)
         self.chronicle = Chronicle(self.context, self.rows)
         self.recovery = Recovery(self.context, store, self.rows, self.stepper, self.codec, self.chronicle, self.upcalls)

@@ -352,7 +352,7 @@ class MessageHandler:
             members = self._members(envelope)
             instance = table.new(key, core, number)
             if len(core.neighbours) > 1:  # else its neighbour is the sender
-                self.stepper.sender.introduce(instance, members)
+                self.stepper.introduce(instance, members)
         peer = instance.peers[event[2]]
         if codec.program.standing and not peer:
             peer = self.stepper.environment.peers.get(envelope.sending_machine, "")
@@ -385,7 +385,7 @@ class MessageHandler:
             instance.metadata.update(missed)  # it was not known yet when this was heard first
             ready.change(instance)
         if not peer and kind != "refused" and event[2] in table.unaddressed.get(key, ()):
-            self.stepper.sender.send_owed(ready)
+            self.stepper.send_owed(ready)
         if fresh and kind != "taken":
             del table.instances[key]  # nothing has begun
             ready.undo(key)

@@ -2,7 +2,7 @@
 
 Theory of operation (paper, sections 2.3 and 4.3.1). What a policy is to hear waits in a line, each thing once, and is
 worded when its turn comes, so a policy sees its leases as they are then. Its decisions come back as requests, which are
-judged by the records of that later time (deciding.py): the state epoch, the guard, the contract of `environment`.
+judged by the records of that later time (outside.py): the state epoch, the guard, the contract of `environment`.
 Nothing of the actor waits for them.
 
 An answer that does not come within the limit counts as none. What the policy has in memory is then of unknown worth, as

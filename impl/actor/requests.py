@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from leasehold.impl.actor import beginning, deciding, outside, session
+from leasehold.impl.actor import outside, session
 from leasehold.impl.actor.drafts import EventDraft
 from leasehold.impl.actor.environment import ActorContext
 from leasehold.impl.actor.ready import (
@@ -82,19 +82,19 @@ class Requests:
             case Consume(key, event):
                 return stepper.step(ready, stepper.find(key), event)
             case Begin():
-                return beginning.begin(stepper, ready, request)
+                return outside.begin(stepper, ready, request)
             case Tell():
                 return outside.tell(stepper, ready, request)
             case Recover(key):
                 return stepper.recover(ready, stepper.find(key))
             case Acknowledge():
-                return stepper.sender.acknowledge(ready, request)
+                return stepper.acknowledge(ready, request)
 
     def _answer(self, ready: Ready, request: Answer) -> None:
         """An answer of a task or probe; one for which a channel has no room yet comes again when there is some."""
         match request:
             case Decide(decision):
-                deciding.decide(self.stepper, ready, decision)
+                outside.decide(self.stepper, ready, decision)
             case Complete():
                 outside.complete(self.stepper, ready, request)
             case Observe():
@@ -120,7 +120,7 @@ class Requests:
         self.stepper.standing.ensure(ready)
         for key in tuple(self.stepper.standing.new):
             self.stepper.start_again(ready, self.stepper.find(key))
-        self.stepper.sender.send_owed(ready)
+        self.stepper.send_owed(ready)
         ready.effects.append(TickPolicies(now))
 
     def _may_forget(self, instance: MachineInstance, below: Sequence[MachineInstance], now: int) -> bool:

@@ -1,15 +1,22 @@
-"""The stepper: gives machines events, and begins the work that follows. It only adds to a `Ready`."""
+"""The stepper: gives machines events, and begins the work that follows. It only adds to a `Ready`.
+
+Theory of operation. An event that the core takes gives a record, and work. Events for subsidiary machines are taken
+within the same turn; all other work follows the turn's commit. A message goes to the actor that plays its receiver,
+under its number, or in a session, in order. Where nobody is known to play the receiver, the message is owed, and sent
+once somebody is; what the machine's state asks for no more is owed no more. A session keeps its messages until its
+neighbour has acknowledged them (session.py), and goes on with the oldest.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from contextlib import suppress
 
 from leasehold.impl.actor import session
 from leasehold.impl.actor.drafts import RefusedDraft, StepDraft
 from leasehold.impl.actor.environment import ActorContext, ActorError
-from leasehold.impl.actor.ready import Ready, Recheck, StartCall, TellPolicy
-from leasehold.impl.actor.sender import MessageSender
+from leasehold.impl.actor.ready import Acknowledge, Ready, Recheck, SendMessage, SendNext, StartCall, TellPolicy
 from leasehold.impl.actor.session import ChannelFull
 from leasehold.impl.actor.standing import StandingMachines
 from leasehold.impl.actor.table import BELOW, MachineInstance, MachinesOfActor, RowCodec
@@ -37,7 +44,7 @@ class Stepper:
         self.identity, self.name = context.identity, context.identity.name
         self.program, self.table = context.program, context.table
         self.environment, self.notices, self.counts = context.environment, context.notices, context.counts
-        self.codecs, self.sender, self.standing = rows.codecs, MessageSender(context), StandingMachines(context)
+        self.codecs, self.standing = rows.codecs, StandingMachines(context)
         self.keeps_events = context.options.events is not None
         self._cause = ""  # of the next step
         self.ended: EndedCall | None = None  # the call that the event of the next step ends
@@ -192,9 +199,9 @@ class Stepper:
                     self._drive(ready, instance, piece, record)
                 case SendWork() if self.program.messages[piece.message].ordered:
                     if not again:
-                        self.sender.send_in_order(ready, instance, piece)
+                        self.send_in_order(ready, instance, piece)
                 case SendWork():
-                    self.sender.send(ready, instance, piece)
+                    self.send(ready, instance, piece)
                 case CallWork():
                     ready.effects.append(StartCall(key, piece, record[instance.core.state_epoch_at], anew))
 
@@ -226,5 +233,87 @@ class Stepper:
         new = self.standing.new
         self.start(ready, instance, calls if instance.key in new else outcome.work, again=True, anew=True)
         new.discard(instance.key)
-        self.sender.resume_sessions(ready, instance)
+        self.resume_sessions(ready, instance)
         self.recheck(ready, instance)
+
+    # Messages
+
+    def introduce(self, instance: MachineInstance, members: Mapping[str, str]) -> None:
+        """A machine learns which actors play its neighbours: from its run's membership, or else from the settings."""
+        for at in range(len(instance.core.neighbours)):
+            name, known = self.program.neighbour(instance.core, instance.number, at), instance.peers[at]
+            instance.peers[at] = known or members.get(name) or self.environment.peers.get(name, "")
+
+    def send(self, ready: Ready, instance: MachineInstance, piece: SendWork) -> None:
+        """Sends a message under the number that the record has for it; one whose actor is not known yet is owed."""
+        record = instance.record
+        number = record[instance.core.sent_at][piece.neighbour]
+        if number and self._is_known(ready, instance, piece.neighbour, piece.message):  # else nothing was sent yet
+            ready.effects.append(SendMessage(instance.key, piece, number, piece.fields(record)))
+
+    def send_in_order(self, ready: Ready, instance: MachineInstance, piece: SendWork) -> None:
+        """Sends a message in a session, which keeps it."""
+        at, record = piece.neighbour, instance.record
+        shape, number = self.program.messages[piece.message], record[instance.core.sent_at][at]
+        session.add(instance, piece, shape, number, piece.fields(record))
+        ready.change(instance)
+        self._go_on(ready, instance, at)
+
+    def _go_on(self, ready: Ready, instance: MachineInstance, at: int) -> None:
+        """A session with a neighbour goes on with its oldest message."""
+        waiting = session.queued(instance, at)
+        if waiting and self._is_known(ready, instance, at, waiting[0].message):
+            ready.effects.append(SendNext(instance.key, at))
+
+    def acknowledge(self, ready: Ready, request: Acknowledge) -> None:
+        """A neighbour has received a message of a session."""
+        key, at, number = request
+        instance = self.table.instances.get(key)
+        if instance is not None and session.acknowledge(instance, at, number):
+            ready.change(instance)
+            self._go_on(ready, instance, at)
+            ready.raised += self.table.held
+            self.table.held.clear()
+
+    def _is_known(self, ready: Ready, instance: MachineInstance, at: int, message: str) -> bool:
+        """Returns whether it is known who plays a neighbour; if not, what is sent to it is owed."""
+        key = instance.key
+        if not instance.peers[at]:
+            name = self.program.neighbour(instance.core, instance.number, at)
+            instance.peers[at] = self.environment.peers.get(name, "")
+            ready.change(instance)
+        if instance.peers[at]:
+            if (known := self.table.unaddressed.get(key)) is not None:
+                known.discard(at)
+                if not known:
+                    del self.table.unaddressed[key]
+            return True
+        owed = self.table.unaddressed.setdefault(key, set())
+        if at not in owed:
+            owed.add(at)
+            self.counts["unaddressed"] += 1
+            name = self.program.neighbour(instance.core, instance.number, at)
+            log.error("%s of %s owes %s, and nobody is known to play %s", key.machine, key.lease, message, name)
+        return False
+
+    def send_owed(self, ready: Ready) -> None:
+        """Sends what is owed to neighbours that have become known; what a state asks for no more is owed no more."""
+        for key, owed in tuple(self.table.unaddressed.items()):
+            instance = self.table.instances.get(key)
+            work = () if instance is None else instance.core.work[instance.state](instance.record)
+            asked = [piece for piece in work if isinstance(piece, SendWork) and piece.neighbour in owed]
+            sessions = owed & set(session.neighbours(instance)) if instance is not None else set()
+            owed &= {piece.neighbour for piece in asked} | sessions
+            if instance is None or not owed:
+                del self.table.unaddressed[key]
+                continue
+            for at in sessions:
+                self._go_on(ready, instance, at)
+            for piece in asked:
+                if piece.neighbour not in sessions:
+                    self.send(ready, instance, piece)
+
+    def resume_sessions(self, ready: Ready, instance: MachineInstance) -> None:
+        """Each session of a machine goes on with its oldest message."""
+        for at in tuple(session.neighbours(instance)):
+            self._go_on(ready, instance, at)

@@ -1,7 +1,7 @@
 """Upcalls: what an actor asks of its policies, and how it words the actions of its handlers (paper, section 4.3).
 
 A quick policy is asked at once, on the actor's loop; every other one by its desk (policy_desk.py), in a thread of its
-own. What they decide comes back as requests, which deciding.py judges.
+own. What they decide comes back as requests, which outside.py judges.
 """
 
 from __future__ import annotations

@@ -438,7 +438,7 @@ class _StepperGoingOn(ControlledStepper):
     def start_again(self, ready: Ready, instance: MachineInstance) -> None:
         work = instance.core.work[instance.state](instance.record)
         self.start(ready, instance, tuple(piece for piece in work if isinstance(piece, SendWork)), again=True)
-        self.sender.resume_sessions(ready, instance)
+        self.resume_sessions(ready, instance)
 
 
 class _ActorGoingOn(ControlledActor):

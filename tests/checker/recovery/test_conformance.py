@@ -12,7 +12,6 @@ from leasehold.checker.recovery.lease.random_runs.plan import PlannedEvent, RunP
 from leasehold.checker.recovery.lease.random_runs.run import RandomRun
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.ready import Ready, StartCall
-from leasehold.impl.actor.sender import MessageSender
 from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.core.work import CallWork, Record, Work
@@ -35,13 +34,13 @@ def twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """A site that has ended a lease does not say so."""
-    send = MessageSender.send
+    send = Stepper.send
 
-    def sends(self: MessageSender, ready: Ready, instance: MachineInstance, piece: Any) -> None:
+    def sends(self: Stepper, ready: Ready, instance: MachineInstance, piece: Any) -> None:
         if instance.key.machine != "authority" or not instance.core.over(instance.state):
             send(self, ready, instance, piece)
 
-    monkeypatch.setattr(MessageSender, "send", sends)
+    monkeypatch.setattr(Stepper, "send", sends)
 
 
 def unnumbered(monkeypatch: pytest.MonkeyPatch) -> None:

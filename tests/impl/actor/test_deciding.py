@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from leasehold.faults.simulation.lease import Cluster
-from leasehold.impl.actor import deciding
+from leasehold.impl.actor import outside
 from leasehold.impl.actor.environment import ActorOptions
 from leasehold.impl.actor.ready import Ready, TellRefused
 from leasehold.impl.events.event import StepEvent, read
@@ -59,7 +59,7 @@ async def test_who_hears_of_a_decision_that_is_not_taken(events: bool) -> None:
             before = dict(c.tenant.table.instances)
             records = {key: held.record for key, held in before.items()}
             ready = Ready(c.time.now)
-            deciding.decide(c.tenant.stepper, ready, Decision(lease, MACHINE, event, fields, epoch))
+            outside.decide(c.tenant.stepper, ready, Decision(lease, MACHINE, event, fields, epoch))
             told = [effect for effect in ready.effects if isinstance(effect, TellRefused)]
             if final is not None:
                 assert [(one.decision.lease, one.final) for one in told] == [(lease, final)], (lease, event)
@@ -95,10 +95,10 @@ async def test_what_a_client_is_told_at_once(epoch: int) -> None:
         lease = await c.lease(1, until=c.time.now + 300, term=200)
         decision = Decision(lease, MACHINE, "demand", demand(1, 900), epoch)
         if epoch < 0:
-            with pytest.raises(deciding.ActorError, match="does not take demand in active"):
-                deciding.check(c.tenant.stepper, decision, c.time.now)
+            with pytest.raises(outside.ActorError, match="does not take demand in active"):
+                outside.check(c.tenant.stepper, decision, c.time.now)
         else:
-            deciding.check(c.tenant.stepper, decision, c.time.now)
+            outside.check(c.tenant.stepper, decision, c.time.now)
         begins = Decision("tenant:9", MACHINE, "demand", demand(1, 900), epoch)
-        deciding.check(c.tenant.stepper, begins, c.time.now)
+        outside.check(c.tenant.stepper, begins, c.time.now)
         assert RecordKey("tenant:9", MACHINE) not in c.tenant.table.instances

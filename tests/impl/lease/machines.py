@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 from leasehold.faults.simulation.clock import SimulatedClock
-from leasehold.impl.actor import deciding, outside
+from leasehold.impl.actor import outside
 from leasehold.impl.actor.environment import ActorContext, ActorOptions, Environment
 from leasehold.impl.actor.ready import Complete, Ready, Recheck, StartCall, TellPolicy
 from leasehold.impl.actor.stepper import Stepper
@@ -157,7 +157,7 @@ class Machines:
     def deliver(self) -> None:
         """The machine hears the oldest decision."""
         decision, before = self.pending.pop(0), self.context.counts["policy errors"]
-        self._turn(lambda ready: deciding.decide(self.stepper, ready, decision))
+        self._turn(lambda ready: outside.decide(self.stepper, ready, decision))
         if self.context.counts["policy errors"] > before:
             self.refused(decision)
         self.said.append((self.now, decision))
