@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 from leasehold.faults.simulation.loop import VirtualLoop
 from leasehold.faults.simulation.network import Packet, SimulatedNetwork
@@ -22,6 +21,7 @@ from leasehold.impl.actor.environment import ActorOptions, Backoff, Environment,
 from leasehold.impl.actor.pruned import origin_of
 from leasehold.impl.actor.ready import Acknowledge, Ready, Recheck, Request
 from leasehold.impl.actor.table import MachineInstance
+from leasehold.impl.actor.turns import RequestQueue
 from leasehold.impl.core.core import Program
 from leasehold.impl.identity import membership
 from leasehold.impl.notices import Subscriber
@@ -44,19 +44,32 @@ class ControlledStepper(LoggedStepper):
             super().expire(ready)
 
 
+class ControlledQueue(RequestQueue):
+    """A queue that holds back what an actor's own parts put, while it is controlled.
+
+    Policies and handlers answer through `put_quietly`, as receivers of sessions do, who are let through.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.controlled, self.held_back = False, list[Request]()
+
+    def put_quietly(self, request: Request) -> None:
+        if self.controlled and not isinstance(request, Acknowledge):
+            self.held_back.append(request)
+        else:
+            super().put_quietly(request)
+
+
 class ControlledActor(Actor):
     """An actor whose steps a caller chooses: what it would do by itself is held back until it is released.
 
-    Policies and handlers answer through `put_quietly`, as receivers of sessions do, who are let through; what has come
-    true of subsidiary machines is looked at again when the actor is released; all else comes from outside.
+    What has come true of subsidiary machines is looked at again then; all else comes from outside.
     """
 
-    stepper_type = ControlledStepper
+    stepper_type, queue_type = ControlledStepper, ControlledQueue
     stepper: ControlledStepper
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._held_back: list[Request] = []
+    queue: ControlledQueue
 
     @property
     def controlled(self) -> bool:
@@ -64,21 +77,15 @@ class ControlledActor(Actor):
 
     @controlled.setter
     def controlled(self, controlled: bool) -> None:
-        self.stepper.controlled = controlled
-
-    def put_quietly(self, request: Request) -> None:
-        if self.controlled and not isinstance(request, Acknowledge):
-            self._held_back.append(request)
-        else:
-            super().put_quietly(request)
+        self.stepper.controlled = self.queue.controlled = controlled
 
     def release(self) -> None:
         """Does what was held back, and holds back nothing any more."""
         self.controlled = False
-        held_back, self._held_back = self._held_back, []
+        held_back, self.queue.held_back = self.queue.held_back, []
         waiting = [Recheck(instance.key) for instance in self.table.instances.values() if instance.core.answers]
         for request in (*held_back, *waiting):
-            super().put_quietly(request)
+            self.queue.put_quietly(request)
 
 
 class Simulation(LocalSystem[ControlledActor]):

@@ -1,10 +1,7 @@
 """The actor: a server that plays roles for many leases, each on its own.
 
-Theory of operation (paper, sections 3.3 and 4.2). All that moves a machine comes through one queue of requests:
-messages, answers, ticks, clients' commands. One loop takes what is there as a *turn*. It steps the machines in memory,
-which gives a `Ready` (ready.py): a value that says what follows. The loop carries it out: it commits all records that
-have changed at once (group commit), and only then sends, starts tasks, and acknowledges. No other code writes a record.
-So what anybody has seen of a turn is durable.
+Theory of operation (paper, sections 3.3 and 4.2). An actor begins from its store (recovery.py), makes turns of the
+requests that come to it (turns.py), and ends. What clients and peers ask of it becomes requests here.
 
 When a commit fails, nobody knows what is durable: the actor stops taking steps (fail-stop), forgets what it has in
 memory, and goes on through recovery when the store can be opened again. Recovery reads every record and starts the work
@@ -28,27 +25,12 @@ from leasehold.impl.actor.environment import ActorContext, ActorError, ActorOpti
 from leasehold.impl.actor.messages import EnvelopeCodec, MessageHandler, answer_to
 from leasehold.impl.actor.outbox import Outbox
 from leasehold.impl.actor.probes import UnitProbes
-from leasehold.impl.actor.queue import MOST, RequestQueue
-from leasehold.impl.actor.ready import (
-    Begin,
-    Decide,
-    Deliver,
-    Effect,
-    Follow,
-    PolicyCommand,
-    Read,
-    Ready,
-    Recover,
-    Request,
-    SealEvents,
-    Tell,
-    Tick,
-)
-from leasehold.impl.actor.recovery import COMMITS, Recovery
+from leasehold.impl.actor.ready import Begin, Effect, PolicyCommand, Read, Ready, Recover, Tell, Tick
+from leasehold.impl.actor.recovery import Recovery
 from leasehold.impl.actor.remains import Remains
-from leasehold.impl.actor.requests import Requests
 from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.table import MachineTable, RowCodec
+from leasehold.impl.actor.turns import MOST, RequestQueue, TurnLoop
 from leasehold.impl.actor.upcalls import Upcalls
 from leasehold.impl.clock import ActorClock
 from leasehold.impl.core.codec import CoreError
@@ -56,7 +38,7 @@ from leasehold.impl.core.core import Program
 from leasehold.impl.identity.signed import Refusal
 from leasehold.impl.identity.trust import Identity
 from leasehold.impl.notices import Kind, SimulatedCrash
-from leasehold.impl.store.store import Batch, Fenced, Older, RecordKey, Store, StoreError, low_words, words_of
+from leasehold.impl.store.store import Fenced, Older, RecordKey, Store, StoreError, low_words, words_of
 from leasehold.impl.transport.transport import Delivery, Reply, Transport
 
 log = logging.getLogger("leasehold.actor")
@@ -78,7 +60,7 @@ class Actor:
         options: how it works.
     """
 
-    stepper_type = Stepper
+    stepper_type, queue_type = Stepper, RequestQueue
 
     def __init__(
         self,
@@ -99,19 +81,19 @@ class Actor:
         table = self.table = MachineTable(program, self.roles)
         self.context = ActorContext(identity, program, table, clock, self.environment, options or ActorOptions())
         self.notices, self.counts, self._notify = self.context.notices, self.context.counts, self.context.tell
-        self.stepper = self.stepper_type(self.context, self.rows)
+        self.queue, self.stepper = self.queue_type(), self.stepper_type(self.context, self.rows)
         tick_seconds: float = getattr(clock, "tick_seconds", 0)
         self.codec = EnvelopeCodec(program, identity, self.environment.credentials, tick_seconds)
         self.messages = MessageHandler(self.stepper, self.codec)
-        check = partial(outside.check, self.stepper)
-        self.upcalls = Upcalls(self.context, self.put_quietly, self.read, check)
-        self.chronicle = Chronicle(self.context, self.rows)
+        check, put = partial(outside.check, self.stepper), self.queue.put_quietly
+        self.upcalls = Upcalls(self.context, put, self.read, check)
+        self.chronicle = Chronicle(self.context, store, self.rows, self.codec, self.upcalls.metadata)
         self.recovery = Recovery(self.context, store, self.rows, self.stepper, self.codec, self.chronicle, self.upcalls)
-        self.requests = Requests(self.context, self.stepper)
         to = self.messages.address_of
-        self.effects = EffectRunner(self.context, self.codec, to, self.upcalls, self.put_quietly)
-        self.queue = RequestQueue()
-        self.probes = UnitProbes(self.context, lambda key: any(self.calls.of(key)), self.put_quietly, self._guard)
+        self.effects = EffectRunner(self.context, self.codec, to, self.upcalls, put)
+        parts = self.stepper, self.messages, self.upcalls, self.chronicle, self.effects
+        self.turn_loop = TurnLoop(self.context, self.queue, *parts, self._reopen)
+        self.probes = UnitProbes(self.context, lambda key: any(self.calls.of(key)), put, self._guard)
         self.remains = Remains(self.context, self.probes, lambda: self.calls.unsure)
         self._tasks: list[asyncio.Task[None]] = []
         self._starting: asyncio.Task[None] | None = None  # carries out the rest of recovery's effects
@@ -142,7 +124,11 @@ class Actor:
             raise
         self.running = True
         make, ticks = asyncio.get_running_loop().create_task, partial(self.clock.run, self._tick)
-        self._tasks = [make(self._guard(self._turns)), make(self._guard(ticks)), make(self._guard(self.remains.run))]
+        self._tasks = [
+            make(self._guard(self.turn_loop.run)),
+            make(self._guard(ticks)),
+            make(self._guard(self.remains.run)),
+        ]
         self.probes.open()
         return self.codec.address
 
@@ -159,7 +145,7 @@ class Actor:
         self.queue.close()
         if running and self.chronicle.asks(last):
             with suppress(StoreError):  # the events have digests all the same
-                await self._commit(last)
+                await self.chronicle.write(last)
         await self.store.close()
 
     async def kill(self) -> None:
@@ -238,11 +224,10 @@ class Actor:
         """Recovers from the store (recovery.py), and carries out what follows."""
         await self.recovery.read(self.effects.rng)
         ready = await self.recovery.begin_work()
-        self._raise(ready)
+        self.turn_loop.put_raised(ready)
         # Each message is signed, so that beginning all of many leases' work at once would keep the actor from serving.
         ready.effects, rest = ready.effects[:MOST], ready.effects[MOST:]
-        self._complete(ready)
-        await self._carry_out(ready)
+        await self.turn_loop.carry_out(ready)
         if rest:
             self._starting = asyncio.get_running_loop().create_task(self._guard(partial(self._start_the_rest, rest)))
         self.remains.recovered()
@@ -299,107 +284,7 @@ class Actor:
             return False
         return True
 
-    # The loop
-
-    async def _turns(self) -> None:
-        while True:
-            await self.queue.begin()
-            await self._take_turn()
-            self.queue.end()
-
-    async def _take_turn(self) -> None:
-        """One turn: the requests that wait, stepped, and what follows from them, carried out."""
-        queue, ready = self.queue, Ready(self.clock.now())
-        try:
-            while queue.waiting and len(queue.turn) < MOST:  # those that are raised meanwhile are among them
-                queued = queue.waiting.popleft()
-                queue.turn.append(queued)
-                try:
-                    ready.replies.append(self._step(ready, queued.request))
-                except (ActorError, Refusal) as error:
-                    ready.replies.append(error)
-                self._raise(ready)
-            self.stepper.expire(ready)
-            self._raise(ready)
-        except CoreError as error:
-            # Part of it may be in memory already, and must not be committed with the others.
-            queue.fail_turn(f"a record would have been spoilt: {error}")
-            await self._reopen(error)
-            return
-        try:
-            self._complete(ready)
-            await self._carry_out(ready)
-        except Fenced:
-            queue.fail_turn("another incarnation of this actor has taken over")
-            raise
-        except Exception as error:  # a driver may raise anything when its connection breaks
-            queue.fail_turn(f"it could not be committed: {words_of(error)}")
-            await self._reopen(error)
-            return
-        for queued, reply in zip(queue.turn, ready.replies, strict=True):
-            queued.answer(reply)
-
-    def _step(self, ready: Ready, request: Request) -> Any:
-        """Takes a request; what follows from it is added to the `Ready`."""
-        match request:
-            case Deliver():
-                return self.messages.deliver(ready, request)
-            case Follow() | SealEvents():
-                return self.chronicle.take(ready, request)
-            case Tick():
-                self.chronicle.tick(ready)
-            case PolicyCommand():
-                ready.raised += map(Decide, self.upcalls.command(request, self.clock.now()))
-                return None
-            case Read():
-                return None
-        ready.answers.clear()
-        return self.requests.take(ready, request)
-
-    def _raise(self, ready: Ready) -> None:
-        """Requests that follow from others take their turn after all that wait already."""
-        for request in ready.raised:
-            self.put_quietly(request)
-        ready.raised.clear()
-
-    def _complete(self, ready: Ready) -> None:
-        """Adds the metadata that goes with a turn."""
-        ready.metadata.update(self.upcalls.metadata())
-        if ready.changed:
-            self.recovery.describe(ready)
-
-    async def _carry_out(self, ready: Ready) -> None:
-        """Commits what a turn has changed; then tells of it, and sends and starts what follows."""
-        if self.chronicle.asks(ready) or ready.changed or ready.dropped or ready.metadata:
-            await self._commit(ready)
-        else:
-            self.chronicle.put_off(ready)
-        for notice in ready.notices:
-            self.notices.tell(notice)
-        self.effects.carry_out(ready)
-
-    async def _commit(self, ready: Ready) -> None:
-        puts = {key: self.rows.write(instance) for key, instance in ready.changed.items()}
-        if self.notices.subscribers and self._notify(Kind.COMMIT, machines=len(puts)) is None:
-            raise StoreError("the commit was consumed by a subscriber to notices")
-        commits = self.codec.commits + 1
-        kept = self.table.metadata[COMMITS] = f"{self.codec.store} {commits}".encode()
-        events, prune_to = await self.chronicle.write(ready, commits, self.store)
-        metadata = {**ready.metadata, COMMITS: kept}
-        await self.store.commit(Batch(puts, tuple(ready.dropped), metadata, events, prune_to))
-        self.codec.commits = commits
-        self.counts["commits"] += 1
-        self._notify(Kind.COMMITTED, machines=len(puts))
-
     # Requests
-
-    def put(self, request: Request) -> asyncio.Future[Any]:
-        """Puts a request in the queue; its reply comes after the commit."""
-        return self.queue.put(request)
-
-    def put_quietly(self, request: Request) -> None:
-        """Puts a request in the queue of which nobody awaits the reply."""
-        self.queue.put_quietly(request)
 
     async def receive(self, frame: bytes) -> Reply:
         """A frame of the transport: refused, or taken when what follows from it is committed."""
@@ -413,7 +298,7 @@ class Actor:
             proven = message.envelope.sender
             if (low := low_words(self.store)) and message.key not in self.table.instances:
                 return Reply(Delivery.BUSY, low, proven)
-            await self.put(message)
+            await self.queue.put(message)
         except Refusal as refusal:
             self.counts["messages refused"] += 1
             try:
@@ -438,24 +323,24 @@ class Actor:
             fields: its fields by name.
             peers: for each neighbour of the machine the actor that plays it.
         """
-        return self.put(Begin(RecordKey(lease, machine), event, fields, peers))
+        return self.queue.put(Begin(RecordKey(lease, machine), event, fields, peers))
 
     def tell(self, lease: str, machine: str, event: str, fields: Mapping[str, Any] | None = None) -> Any:
         """A client's event for a machine; returns a future of the outcome, or of an ActorError that says why not."""
-        return self.put(Tell(RecordKey(lease, machine), event, fields or {}))
+        return self.queue.put(Tell(RecordKey(lease, machine), event, fields or {}))
 
     def recover(self, lease: str, machine: str) -> Any:
         """The scalpel (paper, section 4.2): a recovery event for one machine."""
-        return self.put(Recover(RecordKey(lease, machine)))
+        return self.queue.put(Recover(RecordKey(lease, machine)))
 
     def command(self, role: str, method: str, *arguments: Any, **options: Any) -> Any:
         """A client's command for the policy of a role; returns a future that is done when the wish is durable."""
         command = PolicyCommand(role, method, arguments, options)
-        return (self.upcalls.command_later(command) if self.running else None) or self.put(command)
+        return (self.upcalls.command_later(command) if self.running else None) or self.queue.put(command)
 
     def read(self, view: Callable[[], Any] = lambda: None) -> Any:
         """Looks at the actor's leases; returns a future of what was seen, all of which is durable."""
-        return self.put(Read(view))
+        return self.queue.put(Read(view))
 
     @property
     def idle(self) -> bool:
@@ -468,6 +353,6 @@ class Actor:
     async def _tick(self, now: int) -> None:
         if self.running:
             try:
-                await self.put(Tick(now))
+                await self.queue.put(Tick(now))
             except ActorError as error:
                 log.warning("%s misses tick %d: %s", self.identity.name, now, error)

@@ -1,6 +1,6 @@
 """Events that a turn has made and that are not written yet: values that a `Ready` lists, in order.
 
-Steps are written down as they are taken and put into words when they are committed (describe.py), as records never
+Steps are written down as they are taken and put into words when they are committed (chronicle.py), as records never
 change.
 """
 

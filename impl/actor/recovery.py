@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from random import Random
 
-from leasehold.impl.actor.chronicle import Chronicle
+from leasehold.impl.actor.chronicle import COMMITS, Chronicle
 from leasehold.impl.actor.environment import ActorContext
 from leasehold.impl.actor.messages import EnvelopeCodec
 from leasehold.impl.actor.ready import Ready
@@ -20,10 +20,8 @@ from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.table import RowCodec
 from leasehold.impl.actor.upcalls import Upcalls
 from leasehold.impl.core.codec import RecordError
-from leasehold.impl.migrate.schema import described_by, refusal, with_command
+from leasehold.impl.migrate.schema import refusal, with_command
 from leasehold.impl.store.store import Older, Store
-
-COMMITS = "commits"  # metadata: the name of the store, and how many there were, by which peers know an older copy
 
 
 class Recovery:
@@ -55,7 +53,6 @@ class Recovery:
         self.context, self.store, self.rows, self.stepper = context, store, rows, stepper
         self.codec, self.chronicle, self.upcalls = codec, chronicle, upcalls
         self.epoch = 0
-        self._schema = described_by(context.program, getattr(context.clock, "tick_seconds", 0))
 
     async def acquire_store(self) -> None:
         """Takes the store from its owner before.
@@ -88,7 +85,7 @@ class Recovery:
         now = self.context.clock.now()
         table.clear(await self.store.metadata())
         self.codec.resume(table.metadata.get(COMMITS), rng)
-        other = refusal(table.metadata, self._schema, program, self.store, name)
+        other = refusal(table.metadata, self.chronicle.schema, program, self.store, name)
         async for key, row in self.store.records():
             if other is not None:
                 raise other
@@ -101,20 +98,13 @@ class Recovery:
     async def begin_work(self) -> Ready:
         """Begins the work of every machine's state, as a turn that is to be carried out."""
         table, ready = self.context.table, Ready(self.context.clock.now())
-        await self.chronicle.begin(ready, self.store, self.epoch, self.codec.agreement, self.codec.commits)
+        await self.chronicle.begin(ready)
         self.stepper.standing.forget_settings()
         self.stepper.standing.ensure(ready)
         if table.instances:
-            self.describe(ready)
+            self.chronicle.describe(ready)
         if table.instances and COMMITS not in table.metadata:  # the store's name is durable before anybody hears it
             ready.metadata[COMMITS] = b""
         for instance in tuple(table.instances.values()):
             self.stepper.start_again(ready, instance)
         return ready
-
-    def describe(self, ready: Ready) -> None:
-        """With the first records, how they are read goes into the store (impl/migrate/schema.py)."""
-        metadata = self.context.table.metadata
-        for name, body in self._schema.items():
-            if metadata.get(name) != body:
-                metadata[name] = ready.metadata[name] = body

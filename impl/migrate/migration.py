@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from leasehold.impl.actor.chronicle import HEAD
-from leasehold.impl.actor.describe import EventDescriber
+from leasehold.impl.actor.chronicle import HEAD, EventDescriber
 from leasehold.impl.actor.drafts import FoundDraft
 from leasehold.impl.actor.table import RowCodec
 from leasehold.impl.core.codec import RecordError, read_head

@@ -84,14 +84,14 @@ class EventFeed:
         return web.Response(body=b"\n".join((*lines, b"")), content_type="application/x-ndjson")
 
     async def _seal(self, request: web.Request) -> Any:
-        await self.actor.put(SealEvents("asked"))
+        await self.actor.queue.put(SealEvents("asked"))
         return self.state()
 
     async def _follow(self, request: web.Request) -> Any:
         name, position = request.match_info["follower"], request.match_info.get("position")
         if not NAME.fullmatch(name):
             raise ActorError(f"{name[:80]!r} cannot be a follower's name; use letters, digits, `.`, `_` and `-`")
-        await self.actor.put(Follow(name, None if position is None else _number(position)))
+        await self.actor.queue.put(Follow(name, None if position is None else _number(position)))
         return self.state()
 
 

@@ -121,4 +121,4 @@ async def _say(actor: Actor, leases: list[str], event: Event) -> None:
 def _hears(actor: Actor, key: RecordKey, event: Event) -> asyncio.Future[Outcome]:
     if key not in actor.table.instances:
         actor.table.instances[key] = actor.table.new(key, *actor.program.machines[key.machine])
-    return actor.put(Consume(key, event))
+    return actor.queue.put(Consume(key, event))

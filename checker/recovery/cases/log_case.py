@@ -35,7 +35,7 @@ from leasehold.checker.history.moments import Frontier, Moments
 from leasehold.checker.recovery.cases.player import Player, ReplayDiverged
 from leasehold.faults.simulation.network import Packet
 from leasehold.faults.simulation.simulation import ControlledActor, ControlledStepper, Simulation
-from leasehold.impl.actor.describe import EventDescriber
+from leasehold.impl.actor.chronicle import EventDescriber
 from leasehold.impl.actor.ready import Complete, Consume, Decide, Ready, SealEvents, SendMessage
 from leasehold.impl.actor.session import SESSIONS
 from leasehold.impl.actor.table import BELOW, MEMBERSHIP, MachineInstance, RowCodec
@@ -582,8 +582,8 @@ class LogPlayer(Player):
             except ReplayDiverged as why:
                 played.why = str(why)
             self._look(actor)
-            if not self._done[actor] and actor in self.sim.actors:
-                self.sim.loop.call(partial(self.sim.actors[actor].put, SealEvents("asked")))  # with what was refused
+            if not self._done[actor] and actor in self.sim.actors:  # what was refused is written with the seal
+                self.sim.loop.call(partial(self.sim.actors[actor].queue.put, SealEvents("asked")))
                 self._look(actor)
             if self._done[actor] or not self.acknowledged():
                 break
@@ -669,18 +669,18 @@ class LogPlayer(Player):
         request: Callable[[], Any] = partial(actor.tell, lease, machine, event, fields)
         epoch = -1 if instance is None else self.began(instance, event)
         if cause == "policy" and (instance is not None or "refused" in step):
-            request = partial(actor.put, Decide(Decision(lease, machine, event, fields, epoch)))
+            request = partial(actor.queue.put, Decide(Decision(lease, machine, event, fields, epoch)))
         elif instance is None and lease != BELOW:
             if core.subsidiary or event == "tick":
                 raise ReplayDiverged(f"there is no {machine} of {lease} to take {event}")
             request = partial(actor.begin, lease, machine, event, fields, self.sim.players)
         elif instance is not None and event == "tick":
-            request = partial(actor.put, Consume(key, TICK))
+            request = partial(actor.queue.put, Consume(key, TICK))
         elif instance is not None and cause == "handler":
             done = Done("refused" not in step)
-            request = partial(actor.put, Complete(key, event, epoch, done, self._values(core, event, fields)))
+            request = partial(actor.queue.put, Complete(key, event, epoch, done, self._values(core, event, fields)))
         elif instance is not None and cause != "client":
-            request = partial(actor.put, Consume(key, local(event, self._values(core, event, fields), epoch)))
+            request = partial(actor.queue.put, Consume(key, local(event, self._values(core, event, fields), epoch)))
         if (error := self.put(request)) is not None and "refused" not in step:
             raise ReplayDiverged(f"{name} does not take it: {error}")
 

@@ -123,7 +123,7 @@ def play_counterexample(system: System, case: PathCase) -> PlayedCounterexample:
     try:
         outcome = run.run()
         for actor in run.sim.actors.values():  # the time of the end, which no step may tell
-            run.sim.loop.call(partial(actor.put, SealEvents("asked")))
+            run.sim.loop.call(partial(actor.queue.put, SealEvents("asked")))
         played.events = run.sim.events()
         down = not run.sim.roles.keys() <= run.sim.actors.keys()
     finally:

@@ -251,7 +251,7 @@ class Replayer(Player):
             self._put(actor, partial(actor.begin, self.lease, machine, event, plain, self.sim.players))
             return
         given = TICK if event == "tick" else local(event, self.fields(shape, values), self.began(instance, event))
-        self._put(actor, partial(actor.put, Consume(instance.key, given)))
+        self._put(actor, partial(actor.queue.put, Consume(instance.key, given)))
 
     def may_begin(self, machine: str) -> bool:
         """Returns whether the player of a machine that is not there yet may begin it: the run is its own."""

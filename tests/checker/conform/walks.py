@@ -71,7 +71,7 @@ class WordsFromOutside:
         fields = {f.name: to_plain(f.type, chance.choice(list(domain(f.type, (0, 2))))) for f in events[event].fields}
         if chance.random() < 0.5:
             epoch = held.state_epoch if held is not None and chance.random() < 0.5 else -1
-            self._ask(partial(actor.put_quietly, Decide(Decision(*key, event, fields, epoch))))
+            self._ask(partial(actor.queue.put_quietly, Decide(Decision(*key, event, fields, epoch))))
         elif held is not None:
             self._ask(partial(actor.tell, *key, event, fields))
         elif self.run.replayer.may_begin(name):

@@ -19,7 +19,7 @@ from leasehold.checker.explore import explore
 from leasehold.checker.history.fold import MachineOf
 from leasehold.cli.leases import explained
 from leasehold.faults.model import Budget
-from leasehold.impl.actor.describe import EventDescriber
+from leasehold.impl.actor.chronicle import EventDescriber
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.core import Core
 from leasehold.impl.core.work import TICK, Record

@@ -10,10 +10,10 @@ import pytest
 
 from leasehold.checker.recovery.lease.random_runs.plan import PlannedEvent, RunPlan
 from leasehold.checker.recovery.lease.random_runs.run import RandomRun
-from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.ready import Ready, StartCall
 from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.table import MachineInstance
+from leasehold.impl.actor.turns import TurnLoop
 from leasehold.impl.core.work import CallWork, Record, Work
 from leasehold.impl.notices import Consumed, Kind, Notice
 
@@ -124,11 +124,11 @@ def test_a_message_with_other_fields_is_strange_where_it_leaves_and_where_it_is_
 
 
 def test_a_message_that_is_sent_before_the_commit_is_strange(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def carry_out(self: Actor, ready: Ready) -> None:
+    async def carry_out(self: TurnLoop, ready: Ready) -> None:
         self.effects.carry_out(ready)
-        await self._commit(ready)
+        await self.chronicle.write(ready)
 
-    monkeypatch.setattr(Actor, "_carry_out", carry_out)
+    monkeypatch.setattr(TurnLoop, "carry_out", carry_out)
     assert "which no committed step has sent" in strange(lambda notice: None)[0]
 
 

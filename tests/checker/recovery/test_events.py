@@ -11,8 +11,7 @@ from leasehold.checker.recovery.events import CommittedEvents, EventMonitor
 from leasehold.checker.recovery.lease.random_runs.plan import PlannedEvent, RunPlan
 from leasehold.checker.recovery.lease.random_runs.run import RandomRun
 from leasehold.checker.recovery.lease.simulation import LeaseSimulation
-from leasehold.impl.actor.chronicle import Chronicle
-from leasehold.impl.actor.describe import EventDescriber
+from leasehold.impl.actor.chronicle import Chronicle, EventDescriber
 from leasehold.impl.actor.drafts import StepDraft
 from leasehold.impl.actor.ready import Ready
 from leasehold.impl.actor.stepper import Stepper
@@ -88,10 +87,10 @@ Seed = Callable[[pytest.MonkeyPatch], None]
 def loses_one(patch: pytest.MonkeyPatch) -> None:
     write = Chronicle.write
 
-    async def loses(self: Chronicle, ready: Ready, commit: int, store: Any) -> tuple[list[bytes], int]:
+    async def loses(self: Chronicle, ready: Ready) -> None:
         if len(ready.events) > 1:
             ready.events.pop()
-        return await write(self, ready, commit, store)
+        await write(self, ready)
 
     patch.setattr(Chronicle, "write", loses)
 
@@ -99,9 +98,9 @@ def loses_one(patch: pytest.MonkeyPatch) -> None:
 def adds_one(patch: pytest.MonkeyPatch) -> None:
     write = Chronicle.write
 
-    async def adds(self: Chronicle, ready: Ready, commit: int, store: Any) -> tuple[list[bytes], int]:
+    async def adds(self: Chronicle, ready: Ready) -> None:
         ready.events += [draft for draft in ready.events if isinstance(draft, StepDraft)][:1]
-        return await write(self, ready, commit, store)
+        await write(self, ready)
 
     patch.setattr(Chronicle, "write", adds)
 

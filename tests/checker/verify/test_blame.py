@@ -183,7 +183,7 @@ def test_a_unit_that_died_is_no_policy_s_fault(tmp_path: Path) -> None:
         """A unit dies, and a probe finds it."""
         sim.units.lose("unit-0")
         site, key = sim.actors["site"], RecordKey(BELOW, "unit[0]")
-        sim.loop.call(lambda: site.put_quietly(Observe(key, "lost", site.table.instances[key].state_epoch)))
+        sim.loop.call(lambda: site.queue.put_quietly(Observe(key, "lost", site.table.instances[key].state_epoch)))
         sim.loop.quiesce()
 
     sim.wish("demand", run, 1, 90, 50, start=0)

@@ -23,7 +23,7 @@ from leasehold.impl.actor.environment import (
     ProbeSettings,
     RetryPolicy,
 )
-from leasehold.impl.actor.queue import MOST
+from leasehold.impl.actor.turns import MOST
 from leasehold.impl.core.stepping import with_cell
 from leasehold.impl.core.work import CallWork
 from leasehold.impl.notices import Kind, Notice, SimulatedCrash
@@ -150,7 +150,8 @@ async def test_numbers_of_actions_rise_over_states_and_restarts() -> None:
 
 @pytest.fixture
 def small_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("leasehold.impl.actor.actor.MOST", 5)
+    for module in ("actor", "turns"):
+        monkeypatch.setattr(f"leasehold.impl.actor.{module}.MOST", 5)
     monkeypatch.setattr("leasehold.impl.actor.actor.SLICE", 2)
 
 

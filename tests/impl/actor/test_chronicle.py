@@ -190,10 +190,10 @@ async def test_seals_come_after_many_events_and_when_an_actor_is_quiet(program: 
     commits = t.actor.counts["commits"]
     await t.clock.time.elapse(20)
     assert t.actor.counts["commits"] == commits  # there is nothing to seal
-    await t.actor.put(SealEvents("asked"))
+    await t.actor.queue.put(SealEvents("asked"))
     assert t.actor.counts["commits"] == commits
     await t.ring()
-    await t.actor.put(SealEvents("asked"))
+    await t.actor.queue.put(SealEvents("asked"))
     assert isinstance(last := t.events[-1], SealEvent)
     assert last.why == "asked"
 
@@ -206,7 +206,7 @@ async def test_what_breaks_a_contract_is_an_event_of_the_next_commit(program: Pr
     for _ in range(200):
         with pytest.raises(ActorError, match="it breaks the contract"):
             await t.actor.tell(*RUN, "crack")
-    t.actor.put_quietly(Observe(RUN, "crack", 2))
+    t.actor.queue.put_quietly(Observe(RUN, "crack", 2))
     await asyncio.sleep(1)
     assert t.actor.counts["commits"] == commits
     await t.ring()
@@ -256,11 +256,11 @@ async def test_what_a_follower_has_not_acknowledged_is_kept_up_to_a_bound(
     t = Tower(program, KEEP)
     await t.start()
     await t.ring()
-    await t.actor.put(Follow("verifier", 1))
+    await t.actor.queue.put(Follow("verifier", 1))
     for _ in range(15):
         await t.ring()
     assert min(t.disk.events) == 1  # less than a chunk could go
-    await t.actor.put(Follow("verifier", 12))
+    await t.actor.queue.put(Follow("verifier", 12))
     await t.ring()
     assert min(t.disk.events) == 13
     await t.crash()
@@ -272,7 +272,7 @@ async def test_what_a_follower_has_not_acknowledged_is_kept_up_to_a_bound(
     assert t.actor.counts["followers overtaken"] > 0
     assert any(getattr(event, "overtaken", ()) == ("verifier",) for event in t.events)
     assert "which these followers have not read: verifier" in caplog.text
-    await t.actor.put(Follow("verifier", None))
+    await t.actor.queue.put(Follow("verifier", None))
     await t.ring()
     assert len(t.disk.events) <= 24
     assert t.verified()
@@ -283,13 +283,13 @@ async def test_a_follower_acknowledges_what_is_there_and_never_less(program: Pro
     t = Tower(program)
     await t.start()
     await t.ring()
-    await t.actor.put(Follow("one", 3))
-    await t.actor.put(Follow("one", 1))
+    await t.actor.queue.put(Follow("one", 3))
+    await t.actor.queue.put(Follow("one", 1))
     assert t.actor.chronicle.followers() == {"one": 3}
     with pytest.raises(ActorError, match="event 4 has not been written yet: the last one is 3"):
-        await t.actor.put(Follow("one", 4))
+        await t.actor.queue.put(Follow("one", 4))
     with pytest.raises(ActorError, match="no follower 'two' is known here"):
-        await t.actor.put(Follow("two", None))
+        await t.actor.queue.put(Follow("two", None))
 
 
 async def test_events_may_be_off_and_on_again(program: Program) -> None:
@@ -302,7 +302,7 @@ async def test_events_may_be_off_and_on_again(program: Program) -> None:
         await t.ring()
         if not on:
             with pytest.raises(ActorError, match="writes no events"):
-                await t.actor.put(Follow("one", 1))
+                await t.actor.queue.put(Follow("one", 1))
             await t.clock.time.elapse(9)
         await t.crash()
     assert t.kinds == ["Recovered", "Step", "Step", "Recovered", "Found", "Step", "Step"]

@@ -92,7 +92,7 @@ async def crowd(t: Tower, chance: random.Random, rounds: int, acknowledged: bool
         if acknowledged and chance.random() < 0.6:
             name, last = chance.choice(("one", "two")), t.actor.chronicle.head.position
             followers[name] = chance.randint(max(0, last - 30), last)
-            await t.actor.put(Follow(name, followers[name]))
+            await t.actor.queue.put(Follow(name, followers[name]))
 
 
 async def ring(t: Tower, run: str) -> Any:
@@ -169,7 +169,7 @@ async def test_a_commit_is_sealed_when_the_rule_says(program: Program, seed: int
             await asyncio.sleep(1)
             if chance.random() < 0.2 and t.actor.chronicle.unsealed:
                 asked.add(len(commits) + len(store.commits))
-                await t.actor.put(SealEvents("asked"))
+                await t.actor.queue.put(SealEvents("asked"))
             await t.clock.time.elapse(chance.choice((0, 0, 1, 2)))
             assert not t.actor.chronicle.unsealed or t.clock.wall() - oldest(t, starts[-1]) < max(seconds, 1)
         commits.extend(store.commits)
@@ -232,19 +232,19 @@ async def test_known_followers_go_on_however_many_there_are(program: Program, co
     await t.start()
     await t.ring()
     for n in range(count):
-        await t.actor.put(Follow(f"f{n}", 0))
+        await t.actor.queue.put(Follow(f"f{n}", 0))
     assert followers_of(t.disk.metadata) == {f"f{n}": 0 for n in range(count)}
-    await t.actor.put(Follow("f7", 2))
+    await t.actor.queue.put(Follow("f7", 2))
     for bad in (-1, 4):
         with pytest.raises(ActorError, match=f"event {bad} has not been written yet"):
-            await t.actor.put(Follow("f8", bad))
+            await t.actor.queue.put(Follow("f8", bad))
     if count == 100:
         with pytest.raises(ActorError, match="100 followers are the most"):
-            await t.actor.put(Follow("new", 3))
-        await t.actor.put(Follow("f9", None))
+            await t.actor.queue.put(Follow("new", 3))
+        await t.actor.queue.put(Follow("f9", None))
         with pytest.raises(ActorError, match="no follower 'f9' is known here"):
-            await t.actor.put(Follow("f9", None))
-    await t.actor.put(Follow("new", 3))
+            await t.actor.queue.put(Follow("f9", None))
+    await t.actor.queue.put(Follow("new", 3))
     known = t.actor.chronicle.followers()
     assert known == followers_of(t.disk.metadata)
     assert list(known) == sorted(known)
@@ -294,5 +294,5 @@ async def test_a_seal_that_was_asked_for_says_so_however_late_it_is(
     await t.ring()
     wall[0] += elapsed
     ask, tick = SealEvents("asked"), Tick(t.clock.now())
-    await asyncio.gather(*(t.actor.put(request) for request in (ask, *[tick] * ticks)))
+    await asyncio.gather(*(t.actor.queue.put(request) for request in (ask, *[tick] * ticks)))
     assert [event.why for event in t.events if isinstance(event, SealEvent)] == ["asked"]

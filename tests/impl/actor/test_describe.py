@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from leasehold.faults.simulation.lease import Cluster
-from leasehold.impl.actor import describe
+from leasehold.impl.actor import chronicle
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.describe import EventDescriber
+from leasehold.impl.actor.chronicle import EventDescriber
 from leasehold.impl.actor.drafts import words
 from leasehold.impl.actor.table import MachineInstance, RowCodec
 from leasehold.impl.core.core import Program
@@ -77,7 +77,7 @@ def test_values_that_are_remembered_are_bounded_and_never_mistaken(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A describer that has room for few values shows each of many that come and go as its own."""
-    monkeypatch.setattr(describe, "REMEMBERED", 5)
+    monkeypatch.setattr(chronicle, "REMEMBERED", 5)
     core = program.roles["owner"]
     describer = EventDescriber(program, RowCodec(program).codecs)
     for number in range(100):

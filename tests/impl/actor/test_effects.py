@@ -273,8 +273,8 @@ async def test_facts_of_a_handler_are_kept_while_its_state_waits_for_them(tmp_pa
     await asyncio.sleep(1)
     held = actor.table.instances[OWN]
     late = Done(True, "late", {"pid": 1})
-    actor.put_quietly(Complete(OWN, "saved", held.state_epoch - 1, late))
-    actor.put_quietly(Complete(RecordKey("own:9", "owner"), "saved", 1, late))  # of a lease that is forgotten
+    actor.queue.put_quietly(Complete(OWN, "saved", held.state_epoch - 1, late))
+    actor.queue.put_quietly(Complete(RecordKey("own:9", "owner"), "saved", 1, late))  # of a lease that is forgotten
     await asyncio.sleep(1)
     assert (held.state, "facts" in held.metadata) == ("saving", False)
     facts.gates[0].set_result({"pid": 2})

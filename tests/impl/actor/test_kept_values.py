@@ -125,7 +125,7 @@ async def test_a_message_that_is_replaced_is_sent_no_more(program: Program) -> N
 
         def rule(source: str, target: str, frame: bytes) -> PacketOutcome:
             if len(e.sent) == 20:
-                owner.put_quietly(Tell(RecordKey(RUN, OWNER), "offer", {}))
+                owner.queue.put_quietly(Tell(RecordKey(RUN, OWNER), "offer", {}))
             return PacketOutcome((0.002,))
 
         e.rule = rule

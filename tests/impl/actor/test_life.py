@@ -416,7 +416,7 @@ async def test_a_turn_whose_record_would_be_spoilt_is_not_committed_and_the_acto
     actor = owner(program, store)
     await actor.start()
     await actor.begin("own:1", "owner", "leave", {}, {})
-    take, spoilt = actor.requests.take, [True]
+    take, spoilt = actor.turn_loop.take, [True]
 
     def spoils(ready: Any, request: Any) -> Any:
         answer = take(ready, request)
@@ -425,7 +425,7 @@ async def test_a_turn_whose_record_would_be_spoilt_is_not_committed_and_the_acto
             raise CoreError("owner.units would be -1")
         return answer
 
-    actor.requests.take = spoils  # type: ignore[method-assign]
+    actor.turn_loop.take = spoils  # type: ignore[method-assign]
     before = dict(store.disk.records)
     several = [actor.begin(f"own:{n}", "owner", "leave", {}, {}) for n in (2, 3, 4)]
     for waiting in several:

@@ -62,10 +62,10 @@ def test_a_client_is_refused(sim: Simulation, lease: str, machine: str, event: s
 def test_a_policy_is_refused(sim: Simulation, lease: str, machine: str, event: str, words: str, answers: bool) -> None:
     before, lodge = states(sim), sim.actors["lodge"]
     decision = Decision(lease, machine, event, {}, before[machine][1] if answers else -1)
-    sim.loop.call(partial(lodge.put_quietly, Decide(decision)))
+    sim.loop.call(partial(lodge.queue.put_quietly, Decide(decision)))
     sim.loop.quiesce()
     assert states(sim) == before
-    sim.loop.call(partial(lodge.put, SealEvents("asked")))  # what is refused is written down by the next commit
+    sim.loop.call(partial(lodge.queue.put, SealEvents("asked")))  # what is refused is written down by the next commit
     sim.loop.quiesce()
     last = [read(body) for _, body in sorted(sim.disks["lodge"].events.items())]
     (refused,) = (event for event in last if isinstance(event, RefusedEvent))

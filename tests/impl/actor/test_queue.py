@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from leasehold.impl.actor.environment import ActorError
-from leasehold.impl.actor.queue import MOST, QUIET, Queued, RequestQueue
 from leasehold.impl.actor.ready import Read, Tick
+from leasehold.impl.actor.turns import MOST, QUIET, Queued, RequestQueue
 
 
 def taken(queue: RequestQueue, most: int) -> list[Queued]:

@@ -19,8 +19,8 @@ import pytest
 
 from leasehold.faults.simulation.cluster import SystemCluster
 from leasehold.faults.simulation.lease import Cluster
-from leasehold.impl.actor.actor import COMMITS, Actor
-from leasehold.impl.actor.chronicle import HEAD
+from leasehold.impl.actor.actor import Actor
+from leasehold.impl.actor.chronicle import COMMITS, HEAD
 from leasehold.impl.actor.environment import ActorError, ActorOptions, Backoff, Environment, Probe
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.lease.fleet import SITE
