@@ -11,7 +11,8 @@ import click
 
 from leasehold.cli.common import Exit, verb
 from leasehold.impl.compiler.contract_source import not_enforced
-from leasehold.impl.core.codec import CoreError, RecordError
+from leasehold.impl.core.codec import RecordError
+from leasehold.impl.core.core import CoreError
 from leasehold.impl.descriptors import raise_limit, require_descriptors
 from leasehold.impl.lease.inventory import InventoryError
 from leasehold.impl.observe import logs

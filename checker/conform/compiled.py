@@ -12,8 +12,7 @@ from typing import Any
 
 from leasehold.checker.conform.comparison import show_typed, with_fields
 from leasehold.impl.actor.table import BELOW, MachineInstance, MachinesOfActor, MachineTable
-from leasehold.impl.core.codec import Codec, CoreError
-from leasehold.impl.core.core import Program
+from leasehold.impl.core.core import CoreError, Program
 from leasehold.impl.core.values import to_plain
 from leasehold.impl.core.work import CallWork, DriveWork, Event, Outcome, Record, SendWork, Stepped, local
 from leasehold.impl.events.event import MachineStep, StartedCall
@@ -35,7 +34,6 @@ class CompiledMachines:
         roles = frozenset(name for name, core in program.roles.items() if not core.subsidiary)
         self.table = MachineTable(program, roles)
         self._of_lease: dict[str, dict[RecordKey, MachineInstance]] = {}
-        self._codecs = {role: Codec(program, core) for role, core in program.roles.items()}
 
     def machine(self, key: RecordKey) -> MachineInstance:
         """A machine; one that nothing has happened to is made."""
@@ -80,7 +78,7 @@ class CompiledMachines:
         record, outcome = instance.core.step_outside(instance.record, event, now, MachinesOfActor(self.table, instance))
         if record is not instance.record:
             try:
-                self._codecs[instance.core.role].check(record)
+                instance.core.check(record)
             except CoreError as error:
                 return instance.record, Outcome("refused", event[0], reason=str(error).partition(";")[0])
         return record, outcome

@@ -33,11 +33,11 @@ from leasehold.impl.actor.table import MachineTable, RowCodec
 from leasehold.impl.actor.turns import MOST, RequestQueue, TurnLoop
 from leasehold.impl.actor.upcalls import Upcalls
 from leasehold.impl.clock import ActorClock
-from leasehold.impl.core.codec import CoreError
-from leasehold.impl.core.core import Program
+from leasehold.impl.core.core import CoreError, Program
 from leasehold.impl.identity.signed import Refusal
 from leasehold.impl.identity.trust import Identity
 from leasehold.impl.notices import Kind, SimulatedCrash
+from leasehold.impl.policy.policy import is_quick
 from leasehold.impl.store.store import Fenced, Older, RecordKey, Store, StoreError, low_words, words_of
 from leasehold.impl.transport.transport import Delivery, Reply, Transport
 
@@ -81,11 +81,11 @@ class Actor:
         table = self.table = MachineTable(program, self.roles)
         self.context = ActorContext(identity, program, table, clock, self.environment, options or ActorOptions())
         self.notices, self.counts, self._notify = self.context.notices, self.context.counts, self.context.tell
-        self.queue, self.stepper = self.queue_type(), self.stepper_type(self.context, self.rows)
+        self.queue, self.stepper = self.queue_type(), self.stepper_type(self.context)
         tick_seconds: float = getattr(clock, "tick_seconds", 0)
         self.codec = EnvelopeCodec(program, identity, self.environment.credentials, tick_seconds)
         self.messages = MessageHandler(self.stepper, self.codec)
-        check, put = partial(outside.check, self.stepper), self.queue.put_quietly
+        check, put = partial(outside.check, self.stepper, self.rows.codecs), self.queue.put_quietly
         self.upcalls = Upcalls(self.context, put, self.read, check)
         self.chronicle = Chronicle(self.context, store, self.rows, self.codec, self.upcalls.metadata)
         self.recovery = Recovery(self.context, store, self.rows, self.stepper, self.codec, self.chronicle, self.upcalls)
@@ -336,7 +336,10 @@ class Actor:
     def command(self, role: str, method: str, *arguments: Any, **options: Any) -> Any:
         """A client's command for the policy of a role; returns a future that is done when the wish is durable."""
         command = PolicyCommand(role, method, arguments, options)
-        return (self.upcalls.command_later(command) if self.running else None) or self.queue.put(command)
+        policy = self.environment.policies.get(role)
+        if self.running and policy is not None and not is_quick(policy):
+            return self.upcalls.command_later(command)
+        return self.queue.put(command)
 
     def read(self, view: Callable[[], Any] = lambda: None) -> Any:
         """Looks at the actor's leases; returns a future of what was seen, all of which is durable."""

@@ -352,7 +352,7 @@ class MessageHandler:
             members = self._members(envelope)
             instance = table.new(key, core, number)
             if len(core.neighbours) > 1:  # else its neighbour is the sender
-                self.stepper.introduce(instance, members)
+                self._introduce(instance, members)
         peer = instance.peers[event[2]]
         if codec.program.standing and not peer:
             peer = self.stepper.environment.peers.get(envelope.sending_machine, "")
@@ -393,6 +393,12 @@ class MessageHandler:
         if kind == "refused" and not codec.program.messages[envelope.message].ordered:  # else it is consumed
             raise Refusal(f"{core.role} refuses {envelope.message}: {outcome.reason}")
         return outcome
+
+    def _introduce(self, instance: MachineInstance, members: Mapping[str, str]) -> None:
+        """A machine learns which actors play its neighbours: from its run's membership, or else from the settings."""
+        for at in range(len(instance.core.neighbours)):
+            name, known = self.codec.program.neighbour(instance.core, instance.number, at), instance.peers[at]
+            instance.peers[at] = known or members.get(name) or self.stepper.environment.peers.get(name, "")
 
     def _members(self, envelope: Envelope) -> Mapping[str, str]:
         """Returns who plays the machines of a run that a message begins; the sender alone, where nothing says more.

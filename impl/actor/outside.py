@@ -22,8 +22,8 @@ from leasehold.impl.actor.pruned import origin_of
 from leasehold.impl.actor.ready import AskAgain, Begin, Complete, Observe, Ready, StartCall, Tell, TellRefused
 from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.table import BELOW, MEMBERSHIP, MachineInstance, MachinesOfActor
-from leasehold.impl.core.codec import CoreError
-from leasehold.impl.core.core import Program
+from leasehold.impl.core.codec import Codec
+from leasehold.impl.core.core import CoreError, Program
 from leasehold.impl.core.values import ValueFault, check_sizes, given_fields
 from leasehold.impl.core.work import CallWork, Event, Outcome, local
 from leasehold.impl.events.event import EndedCall
@@ -51,7 +51,7 @@ def decide(stepper: Stepper, ready: Ready, decision: Decision) -> None:
                 check_origin(stepper.program, instance, decision.event)
                 epoch = -1
             event = local_event(instance, decision.event, decision.fields, epoch)
-            stepper.ended = EndedCall(epoch) if epoch >= 0 else None
+            ready.ended = EndedCall(epoch) if epoch >= 0 else None
         elif decision.lease in table.pruned:  # what it ends of its own accord may be forgotten already
             _tell_refused(ready, decision, "it is over and forgotten", final=True)
         elif decision.state_epoch < 0:
@@ -75,7 +75,7 @@ def _tell_refused(ready: Ready, decision: Decision, reason: str, final: bool) ->
         ready.effects.append(TellRefused(decision, reason, final))
 
 
-def check(stepper: Stepper, decision: Decision, now: int) -> None:
+def check(stepper: Stepper, codecs: Mapping[str, Codec], decision: Decision, now: int) -> None:
     """Tries a decision that follows from a client's command, before the client is told that it is taken.
 
     A run whose members are not all known yet may begin later.
@@ -101,7 +101,7 @@ def check(stepper: Stepper, decision: Decision, now: int) -> None:
         whose = f"{key.machine} of {key.lease[:80]}"
         raise ActorError(f"{whose} does not take {decision.event} in {instance.state}: {outcome.reason}")
     try:
-        stepper.codecs[instance.core.role].encode(record)
+        codecs[instance.core.role].encode(record)
     except CoreError as error:
         raise Impossible(f"{decision.event}: {str(error).partition(';')[0]}") from None
 
@@ -186,7 +186,8 @@ def _gather(stepper: Stepper, instance: MachineInstance, peers: Mapping[str, str
             raise UnknownPlayer(f"nobody was named to play {name} for {key.lease[:80]}")
         if name != key.machine:
             _check_player(stepper, name, members[name])
-    stepper.introduce(instance, members)
+    for at, name in enumerate(near):
+        instance.peers[at] = members.get(name) or stepper.environment.peers.get(name, "")
     if program.has_membership:
         try:
             instance.metadata[MEMBERSHIP] = membership.issue(identity.key, identity.name, key.lease, members)
@@ -262,7 +263,7 @@ def complete(stepper: Stepper, ready: Ready, request: Complete) -> None:
     if done.facts and instance.state_epoch == request.epoch:
         instance.metadata["facts"] = dict(done.facts)
         ready.change(instance)
-    stepper.ended = EndedCall(request.epoch, done.well, words(done.words))
+    ready.ended = EndedCall(request.epoch, done.well, words(done.words))
     outcome = stepper.step(ready, instance, local(request.event, request.fields, request.epoch), outside=True)
     if outcome.kind == "refused":
         why = f"{request.key.machine} of {request.key.lease} does not take it: {outcome.reason}"

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from leasehold.impl.actor.drafts import Draft, StepDraft
 from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.core.work import CallWork, Event, Record, SendWork
+from leasehold.impl.events.event import EndedCall
 from leasehold.impl.handlers.handler import Done
 from leasehold.impl.identity.envelope import Envelope
 from leasehold.impl.notices import Notice
@@ -266,6 +267,9 @@ class Ready:
         events: what the chain of events gets of it, in order; empty where the actor writes none.
         seal: why the chain is to be sealed; empty: that it is not has no reason.
         answers: how many answers of its subsidiary machines each machine has taken for a request.
+        cause: where the event of the next step comes from, as events tell it.
+        ended: the call that the event of the next step ends.
+        driver: the step whose work is started.
     """
 
     now: int
@@ -281,6 +285,14 @@ class Ready:
     events: list[Draft] = field(default_factory=list)
     seal: str = ""
     answers: dict[RecordKey, int] = field(default_factory=dict)
+    cause: str = ""
+    ended: EndedCall | None = None
+    driver: StepDraft | None = None
+
+    def begin(self, cause: str) -> None:
+        """The steps of another request follow, whose event has this cause."""
+        self.answers.clear()
+        self.cause, self.ended, self.driver = cause, None, None
 
     def change(self, instance: MachineInstance) -> None:
         """A machine's record is new."""

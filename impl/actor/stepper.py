@@ -10,7 +10,6 @@ neighbour has acknowledged them (session.py), and goes on with the oldest.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from contextlib import suppress
 
 from leasehold.impl.actor import session
@@ -19,10 +18,9 @@ from leasehold.impl.actor.environment import ActorContext, ActorError
 from leasehold.impl.actor.ready import Acknowledge, Ready, Recheck, SendMessage, SendNext, StartCall, TellPolicy
 from leasehold.impl.actor.session import ChannelFull
 from leasehold.impl.actor.standing import StandingMachines
-from leasehold.impl.actor.table import BELOW, MachineInstance, MachinesOfActor, RowCodec
-from leasehold.impl.core.codec import CoreError
+from leasehold.impl.actor.table import BELOW, MachineInstance, MachinesOfActor
+from leasehold.impl.core.core import CoreError
 from leasehold.impl.core.work import TICK, CallWork, DriveWork, Event, Outcome, Record, SendWork, Work, local
-from leasehold.impl.events.event import EndedCall
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.store.store import RecordKey
 
@@ -37,23 +35,15 @@ class Stepper:
 
     Args:
         context: of the actor.
-        rows: knows the bounds of each role's numbers.
     """
 
-    def __init__(self, context: ActorContext, rows: RowCodec) -> None:
+    def __init__(self, context: ActorContext) -> None:
         self.identity, self.name = context.identity, context.identity.name
         self.program, self.table = context.program, context.table
         self.environment, self.notices, self.counts = context.environment, context.notices, context.counts
-        self.codecs, self.standing = rows.codecs, StandingMachines(context)
+        self.standing = StandingMachines(context)
         self.keeps_events = context.options.events is not None
-        self._cause = ""  # of the next step
-        self.ended: EndedCall | None = None  # the call that the event of the next step ends
-        self._driver: StepDraft | None = None  # the step whose work is started
         self._into: list[StepDraft] | None = None  # takes the next step, if another one drives it
-
-    def begin(self, cause: str) -> None:
-        """The steps of another request follow; `cause`: where its event comes from, as events tell it."""
-        self._cause, self.ended, self._driver = cause, None, None
 
     def find(self, key: RecordKey) -> MachineInstance:
         """The machine of a key.
@@ -93,7 +83,7 @@ class Stepper:
             session.check_room(self.program, instance, outcome.work)
         if record is not before:
             try:
-                self.codecs[core.role].check(record)
+                core.check(record)
             except CoreError as error:
                 if not outside:
                     raise
@@ -113,11 +103,11 @@ class Stepper:
             left = record[core.state_epoch_at] != before[core.state_epoch_at] and not core.subsidiary
             ready.moved[instance.key] = left or ready.moved.get(instance.key, False)
             self.table.moved(instance, ready.now)
-        driver = self._driver
-        self._driver = self._record_step(ready, into, instance, event, before, outcome, outside)
+        driver = ready.driver
+        ready.driver = self._record_step(ready, into, instance, event, before, outcome, outside)
         if outcome.work:
             self.start(ready, instance, outcome.work, again=not taken)
-        self._driver = driver
+        ready.driver = driver
         if taken:
             if core.answers:
                 self.recheck(ready, instance)
@@ -137,12 +127,12 @@ class Stepper:
         """A step, for the chain of events, if it has changed the record; or that it was refused."""
         if not self.keeps_events:
             return None
-        cause = "message" if event[2] >= 0 else "timer" if event is TICK else self._cause
+        cause = "message" if event[2] >= 0 else "timer" if event is TICK else ready.cause
         if instance.record is before:
             if outside and outcome.kind == "refused":
                 ready.events.append(RefusedDraft(instance, event, cause, outcome.reason))
             return None
-        ended = self.ended if outside and event[4] >= 0 else None
+        ended = ready.ended if outside and event[4] >= 0 else None
         serves = instance.serves if instance.core.of_actor else ""
         draft = StepDraft(instance, event, before, instance.record, outcome, cause, ended, serves)
         (ready.events if into is None else into).append(draft)
@@ -166,7 +156,7 @@ class Stepper:
             if (answers := ready.answers.get(instance.key, 0)) == MOST_ANSWERS:  # the specification goes round
                 raise CoreError(f"{instance.key.machine} of {instance.key.lease[:80]} {ROUND}")
             ready.answers[instance.key] = answers + 1
-            self._cause = "subsidiary"
+            ready.cause = "subsidiary"
             try:
                 if self.step(ready, instance, local(event, state_epoch=instance.state_epoch)).taken:
                     return
@@ -218,7 +208,7 @@ class Stepper:
             self._tell_policy(ready, RecordKey("", instance.core.role))
         if self.table.drive(below, instance.key):
             ready.change(below)  # who has it from now on is kept also where the event moves nothing
-        self._cause, self._into = "parent", self._driver.driven if self._driver is not None else None
+        ready.cause, self._into = "parent", ready.driver.driven if ready.driver is not None else None
         self.step(ready, below, event)
 
     def recover(self, ready: Ready, instance: MachineInstance) -> None:
@@ -227,7 +217,7 @@ class Stepper:
 
     def start_again(self, ready: Ready, instance: MachineInstance) -> None:
         """Recovery of one machine: its record stays, and its work begins anew (paper, 3.3); a new one only calls."""
-        self._driver = None
+        ready.driver = None
         _, outcome = instance.core.recover(instance.record)
         calls = tuple(piece for piece in outcome.work if isinstance(piece, CallWork))
         new = self.standing.new
@@ -237,12 +227,6 @@ class Stepper:
         self.recheck(ready, instance)
 
     # Messages
-
-    def introduce(self, instance: MachineInstance, members: Mapping[str, str]) -> None:
-        """A machine learns which actors play its neighbours: from its run's membership, or else from the settings."""
-        for at in range(len(instance.core.neighbours)):
-            name, known = self.program.neighbour(instance.core, instance.number, at), instance.peers[at]
-            instance.peers[at] = known or members.get(name) or self.environment.peers.get(name, "")
 
     def send(self, ready: Ready, instance: MachineInstance, piece: SendWork) -> None:
         """Sends a message under the number that the record has for it; one whose actor is not known yet is owed."""

@@ -47,7 +47,7 @@ from leasehold.impl.actor.session import ChannelFull
 from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.actor.upcalls import Upcalls
-from leasehold.impl.core.codec import CoreError
+from leasehold.impl.core.core import CoreError
 from leasehold.impl.events.event import ForgottenEvent
 from leasehold.impl.identity.signed import Refusal
 from leasehold.impl.notices import Kind, Notice
@@ -293,8 +293,7 @@ class TurnLoop:
             case Read():
                 return None
         stepper = self.stepper
-        ready.answers.clear()
-        stepper.begin(_CAUSES.get(type(request), ""))
+        ready.begin(_CAUSES.get(type(request), ""))
         match request:
             case Decide() | Complete() | Observe() | Recheck():
                 try:

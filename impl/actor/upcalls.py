@@ -280,11 +280,10 @@ class Upcalls:
             raise
         return decisions
 
-    def command_later(self, command: PolicyCommand) -> asyncio.Future[None] | None:
-        """A client's command to a policy that is no quick one; None: it is one, or there is none."""
+    def command_later(self, command: PolicyCommand) -> asyncio.Future[None]:
+        """A client's command to a policy that is no quick one."""
         desk = self._desk(command.role)
-        if desk is None:
-            return None
+        assert desk is not None
         return desk.command(lambda p: _commands(command, self.context.clock.now())(p), command.lease)
 
     def refused(self, effect: TellRefused) -> None:

@@ -14,18 +14,13 @@ from typing import Any
 
 import msgspec
 
-from leasehold.impl.core.core import Core, Program
+from leasehold.impl.core.core import Core, CoreError, Program
 from leasehold.impl.core.stepping import Numbers
-from leasehold.impl.core.values import LARGEST, ValueFault, bounds, checked_plain, from_plain
+from leasehold.impl.core.values import ValueFault, checked_plain, from_plain
 from leasehold.impl.core.work import Machines, Record
 from leasehold.spec.language import types as t
 
 VERSION = 1
-_NUMBERS = (t.Int, t.Time, t.Instance)
-
-
-class CoreError(Exception):
-    """A value that the core was given does not fit its specification."""
 
 
 class RecordError(CoreError):
@@ -48,24 +43,10 @@ class Codec:
         self.digest = bytes.fromhex(program.digest)
         self.head = [VERSION, self.digest, core.role]
         self.durable = core.below_at
-        # All others are plain already; `check` sees to the bounds of numbers.
+        # All others are plain already; `Core.check` sees to the bounds of numbers.
         shaped = ((i, f.type) for i, f in enumerate(core.fields, core.data_at))
         self.shaped = [(at, kind) for at, kind in shaped if isinstance(kind, t.Set | t.Map | t.Option)]
-        numbers = [(at, f.type) for at, f in enumerate(core.fields, core.data_at) if isinstance(f.type, _NUMBERS)]
-        self.limited = [(at, *_limits(kind)) for at, kind in numbers]
         self._encode = msgspec.msgpack.Encoder().encode
-
-    def check(self, record: Record) -> None:
-        """Checks whether a record may be committed.
-
-        Raises:
-            CoreError: a number has left its type's range: the specification is at fault.
-        """
-        for at, low, high in self.limited:
-            value = record[at]
-            if not low <= value <= high:
-                where = f"{self.core.role}.{self.core.names[at]}"
-                raise CoreError(f"{where} would be {value}, outside its type's range; the specification is at fault")
 
     def encode(self, record: Record) -> bytes:
         """The durable part of a record.
@@ -73,7 +54,7 @@ class Codec:
         Raises:
             CoreError: a value has left its type's range: the specification is at fault, and nothing may be committed.
         """
-        self.check(record)
+        self.core.check(record)
         plain = list(record[: self.durable])
         if self.core.dynamic_neighbours:
             for at in (self.core.sent_at, self.core.received_at):
@@ -157,12 +138,6 @@ class Codec:
                 rest += numbers.values() if isinstance(numbers, dict) else numbers
         if not all(type(n) is int and n >= 0 for n in rest):
             raise RecordError("a sequence number or entry is no number from 0 on", digest)
-
-
-def _limits(kind: t.Type) -> tuple[int, int]:
-    """The least and the greatest value that can be written, and read again."""
-    low, high = bounds(kind)
-    return max(-LARGEST, -LARGEST if low is None else low), min(LARGEST, LARGEST if high is None else high)
 
 
 def read_head(body: bytes) -> tuple[str, str, list[Any]]:

@@ -12,13 +12,20 @@ from typing import Any, TypeAlias
 import msgspec
 
 from leasehold.impl.core.stepping import Numbers, Step, Table, WorkOf, step_of
+from leasehold.impl.core.values import LARGEST, bounds
 from leasehold.impl.core.work import ActorMachines, Contract, Event, Machines, Outcome, Record, Stepped
 from leasehold.impl.words import choices
+from leasehold.spec.language import types as t
 from leasehold.spec.language.types import LARGEST_NUMBER, Type, Value
 
 Answers: TypeAlias = Mapping[str, Callable[[Record], tuple[str, ...]]]
 Wakes: TypeAlias = Mapping[str, Callable[[Record], int]]
 Named: TypeAlias = tuple[tuple[str, Type], ...]  # fields by name, in their order
+_NUMBERS = (t.Int, t.Time, t.Instance)
+
+
+class CoreError(Exception):
+    """A value that the core was given does not fit its specification."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +123,7 @@ class Core:
     step: Step = field(init=False)
     names: tuple[str, ...] = field(init=False)
     _field_names: tuple[str, ...] = field(init=False)
+    _limited: list[tuple[int, int, int]] = field(init=False, compare=False)  # numbers: position, least, greatest
     # Where things are in a record.
     data_at: int = field(init=False)
     sent_at: int = field(init=False)
@@ -136,13 +144,16 @@ class Core:
         ended = {event: state_epoch + 1 + i for i, events in enumerate(self.since.values()) for event in events}
         step = step_of(self.table, first + 1, state_epoch, ended, self.heard_answers, self.work)
         object.__setattr__(self, "step", step)
-        places = {
+        places: dict[str, Any] = {
             "data_at": 1 + len(own),
             "sent_at": first,
             "received_at": first + 1,
             "state_epoch_at": state_epoch,
             "below_at": state_epoch + 1 + len(since),
             "_field_names": data,
+            "_limited": [
+                (at, *_limits(f.type)) for at, f in enumerate(self.fields, 1 + len(own)) if isinstance(f.type, _NUMBERS)
+            ],
         }
         for name, at in places.items():
             object.__setattr__(self, name, at)
@@ -220,6 +231,18 @@ class Core:
             return stepped
         return record, Outcome("refused", event[0], reason=f"it breaks {contract}")
 
+    def check(self, record: Record) -> None:
+        """Checks whether a record may be committed.
+
+        Raises:
+            CoreError: a number has left its type's range: the specification is at fault.
+        """
+        for at, low, high in self._limited:
+            value = record[at]
+            if not low <= value <= high:
+                where = f"{self.role}.{self.names[at]}"
+                raise CoreError(f"{where} would be {value}, outside its type's range; the specification is at fault")
+
     # What a machine does by itself
 
     def recover(self, record: Record) -> Stepped:
@@ -245,6 +268,12 @@ class Core:
         """The earliest time at which a timer of the machine may be due; None where it has none."""
         function = self.wakes.get(record[0])
         return None if function is None else function(record)
+
+
+def _limits(kind: t.Type) -> tuple[int, int]:
+    """The least and the greatest value that can be written, and read again."""
+    low, high = bounds(kind)
+    return max(-LARGEST, -LARGEST if low is None else low), min(LARGEST, LARGEST if high is None else high)
 
 
 class MachineNames(dict[str, tuple["Core", int]]):

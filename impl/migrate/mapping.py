@@ -19,8 +19,8 @@ import msgspec
 
 from leasehold.impl.actor.session import SESSIONS
 from leasehold.impl.actor.table import DRIVERS
-from leasehold.impl.core.codec import VERSION, Codec, CoreError, RecordError, read_head
-from leasehold.impl.core.core import Core, Field, Program
+from leasehold.impl.core.codec import VERSION, Codec, RecordError, read_head
+from leasehold.impl.core.core import Core, CoreError, Field, Program
 from leasehold.impl.core.values import ValueFault, from_plain, named_fields, to_plain
 from leasehold.impl.migrate.schema import FieldSchema, RecordSchema, RoleSchema, neighbour_name, type_text
 from leasehold.impl.store.store import RecordKey

@@ -96,9 +96,9 @@ async def test_what_a_client_is_told_at_once(epoch: int) -> None:
         decision = Decision(lease, MACHINE, "demand", demand(1, 900), epoch)
         if epoch < 0:
             with pytest.raises(outside.ActorError, match="does not take demand in active"):
-                outside.check(c.tenant.stepper, decision, c.time.now)
+                outside.check(c.tenant.stepper, c.tenant.rows.codecs, decision, c.time.now)
         else:
-            outside.check(c.tenant.stepper, decision, c.time.now)
+            outside.check(c.tenant.stepper, c.tenant.rows.codecs, decision, c.time.now)
         begins = Decision("tenant:9", MACHINE, "demand", demand(1, 900), epoch)
-        outside.check(c.tenant.stepper, begins, c.time.now)
+        outside.check(c.tenant.stepper, c.tenant.rows.codecs, begins, c.time.now)
         assert RecordKey("tenant:9", MACHINE) not in c.tenant.table.instances

@@ -14,8 +14,8 @@ from leasehold.faults.simulation.lease import Cluster
 from leasehold.faults.simulation.network import PacketOutcome
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorError, ActorOptions, Backoff, EnvironmentMismatch
-from leasehold.impl.core.codec import CoreError, RecordError
-from leasehold.impl.core.core import Program
+from leasehold.impl.core.codec import RecordError
+from leasehold.impl.core.core import CoreError, Program
 from leasehold.impl.lease.fleet import BROKER, SITE, TENANT
 from leasehold.impl.notices import Kind, Notice, SimulatedCrash
 from leasehold.impl.store.memory import Disk, MemoryStore

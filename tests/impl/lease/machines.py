@@ -16,7 +16,7 @@ from leasehold.impl.actor import outside
 from leasehold.impl.actor.environment import ActorContext, ActorOptions, Environment
 from leasehold.impl.actor.ready import Complete, Ready, Recheck, StartCall, TellPolicy
 from leasehold.impl.actor.stepper import Stepper
-from leasehold.impl.actor.table import MachineInstance, MachineTable, RowCodec
+from leasehold.impl.actor.table import MachineInstance, MachineTable
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
 from leasehold.impl.core.work import Outcome, message
@@ -89,7 +89,7 @@ class Machines:
         world = Environment(asks, peers=PLAYERS, units=units, properties_in=PROPERTIES_IN)
         identity = Identity(PLAYERS[role], KEYS[PLAYERS[role]], trust())
         self.context = ActorContext(identity, self.program, self.table, SimulatedClock(), world, ActorOptions(seed=0))
-        self.stepper = Stepper(self.context, RowCodec(self.program))
+        self.stepper = Stepper(self.context)
         self.pending: list[Decision] = []
         self.said: list[tuple[int, Decision]] = []
         self.actions: dict[RecordKey, StartCall] = {}
@@ -201,11 +201,10 @@ class Machines:
     def _turn(self, step: Callable[[Ready], T]) -> T:
         """A turn of the actor: a request, those that it raises, and what is begun then."""
         ready = Ready(self.now)
-        self.stepper.begin("")
         found = step(ready)
         while ready.raised:
             request = ready.raised.pop(0)
-            ready.answers.clear()
+            ready.begin("")
             if isinstance(request, Recheck) and (one := self.table.instances.get(request.key)) is not None:
                 self.stepper.recheck(ready, one)
         for effect in ready.effects:
