@@ -19,7 +19,7 @@ from typing import Any
 
 from leasehold.impl.actor import outside
 from leasehold.impl.actor.calls import HandlerCalls
-from leasehold.impl.actor.chronicle import Chronicle
+from leasehold.impl.actor.chronicle import Chronicle, RowCodec
 from leasehold.impl.actor.effects import EffectRunner
 from leasehold.impl.actor.environment import ActorContext, ActorError, ActorOptions, Environment, EnvironmentMismatch
 from leasehold.impl.actor.messages import EnvelopeCodec, MessageHandler, answer_to
@@ -29,7 +29,7 @@ from leasehold.impl.actor.ready import Begin, Effect, PolicyCommand, Read, Ready
 from leasehold.impl.actor.recovery import Recovery
 from leasehold.impl.actor.remains import Remains
 from leasehold.impl.actor.stepper import Stepper
-from leasehold.impl.actor.table import MachineTable, RowCodec
+from leasehold.impl.actor.table import MachineTable
 from leasehold.impl.actor.turns import MOST, RequestQueue, TurnLoop
 from leasehold.impl.actor.upcalls import Upcalls
 from leasehold.impl.clock import ActorClock

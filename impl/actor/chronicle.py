@@ -1,9 +1,10 @@
 """The durable side of an actor: each turn's commit, with the events that tell of it.
 
-Theory of operation. A turn's commit is one batch: the records that have changed, the metadata that go with them, and
-events. A turn lists what happened (drafts.py), as values, which are put into words here. The commit appends that to the
-chain (impl/events), with the new head among the metadata, so after a crash the chain has exactly the steps whose
-records are there. Whatever the chronicle has in memory is read anew after a commit that failed.
+Theory of operation. A turn's commit is one batch: the records that have changed, as the bytes of a store's rows, the
+metadata that go with them, and events. A turn lists what happened (drafts.py), as values, which are put into words
+here. The commit appends that to the chain (impl/events), with the new head among the metadata, so after a crash the
+chain has exactly the steps whose records are there. Whatever the chronicle has in memory is read anew after a commit
+that failed.
 
 An incarnation that finds records begins with an event of its own before any work; one that finds none has nothing to
 tell until its first commit.
@@ -35,11 +36,11 @@ from leasehold.impl.actor.drafts import Draft, EventDraft, FoundDraft, RefusedDr
 from leasehold.impl.actor.environment import ActorContext, ActorError
 from leasehold.impl.actor.messages import EnvelopeCodec
 from leasehold.impl.actor.ready import Follow, Ready, SealEvents
-from leasehold.impl.actor.table import BELOW, MachineInstance, RowCodec
-from leasehold.impl.core.codec import Codec
+from leasehold.impl.actor.table import BELOW, DynamicPeers, MachineInstance
+from leasehold.impl.core.codec import Codec, RecordError
 from leasehold.impl.core.core import Core, Named, Program
 from leasehold.impl.core.values import to_plain
-from leasehold.impl.core.work import CallWork, Event, Record, SendWork
+from leasehold.impl.core.work import CallWork, Event, Machines, Record, SendWork
 from leasehold.impl.events.chain import ChainWriter, Head
 from leasehold.impl.events.event import (
     EventError,
@@ -57,7 +58,7 @@ from leasehold.impl.events.event import (
 )
 from leasehold.impl.migrate.schema import described_by
 from leasehold.impl.notices import Kind
-from leasehold.impl.store.store import Batch, Store, StoreError
+from leasehold.impl.store.store import Batch, RecordKey, Store, StoreError
 from leasehold.spec.language import types as t
 
 log = logging.getLogger("leasehold.events")
@@ -74,6 +75,7 @@ REMEMBERED = 10_000  # opaque values, so that those of an unchanged field are no
 _NONE: dict[str, Any] = {}
 Shapes: TypeAlias = tuple[tuple[str, t.Type | None], ...]  # fields by name; None: each value is plain data
 _encode = msgspec.json.Encoder(order="deterministic").encode
+_pack, _unpack = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder().decode
 
 
 class Chronicle:
@@ -339,6 +341,51 @@ def followers_of(metadata: Mapping[str, bytes]) -> dict[str, int]:
     """The position that each follower has acknowledged, in the metadata of a store."""
     names = (name for name in metadata if name.startswith(FOLLOWER))
     return {name.removeprefix(FOLLOWER): int(metadata[name]) for name in sorted(names)}
+
+
+# Rows
+
+
+class RowCodec:
+    """Writes and reads machines as the bytes of a store's row."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.codecs = {role: Codec(program, core) for role, core in program.roles.items()}
+
+    def write(self, instance: MachineInstance) -> bytes:
+        """The row of a machine.
+
+        Raises:
+            CoreError: a value has left its type's range.
+        """
+        codec, peers = self.codecs[instance.core.role], instance.peers
+        named = codec.by_name(peers, instance.number) if isinstance(peers, dict) else peers
+        body: bytes = _pack([codec.encode(instance.record), named, instance.metadata])
+        return body
+
+    def read(self, key: RecordKey, row: bytes, below: Mapping[str, Machines]) -> MachineInstance:
+        """The machine of a row; `below` are the subsidiary machines that its lease sees, by role.
+
+        Raises:
+            RecordError: it is none, or was written by another specification.
+        """
+        where = f"{key.lease} {key.machine}"
+        named = self.program.machines.get(key.machine)
+        if named is None:
+            raise RecordError(f"{where}: {self.program.system} has no such machine")
+        core = named[0]
+        try:
+            body, peers, metadata = _unpack(row)
+            seen = tuple(below[sub.role] for sub in core.below)
+            codec = self.codecs[core.role]
+            record = codec.decode(body, seen)
+            known = DynamicPeers(codec.by_position(peers, named[1])) if core.dynamic_neighbours else list(peers)
+        except (msgspec.DecodeError, ValueError, TypeError) as error:
+            raise RecordError(f"{where}: the row is not whole: {error}") from None
+        except RecordError as error:
+            raise RecordError(f"{where}: {error}", error.digest) from None
+        return MachineInstance(key, core, record, known, dict(metadata))
 
 
 # Words

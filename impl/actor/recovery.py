@@ -12,12 +12,11 @@ from __future__ import annotations
 
 from random import Random
 
-from leasehold.impl.actor.chronicle import COMMITS, Chronicle
+from leasehold.impl.actor.chronicle import COMMITS, Chronicle, RowCodec
 from leasehold.impl.actor.environment import ActorContext
 from leasehold.impl.actor.messages import EnvelopeCodec
 from leasehold.impl.actor.ready import Ready
 from leasehold.impl.actor.stepper import Stepper
-from leasehold.impl.actor.table import RowCodec
 from leasehold.impl.actor.upcalls import Upcalls
 from leasehold.impl.core.codec import RecordError
 from leasehold.impl.migrate.schema import refusal, with_command

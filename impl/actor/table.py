@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
 
-import msgspec
-
 from leasehold.impl.actor.pruned import PRUNED, Pruned
-from leasehold.impl.core.codec import Codec, RecordError
+from leasehold.impl.core.codec import RecordError
 from leasehold.impl.core.core import Core, Program
 from leasehold.impl.core.work import Machines, Record
 from leasehold.impl.policy.policy import Lease
@@ -20,7 +18,6 @@ BELOW = "-"  # in place of a lease, in the keys of subsidiary machines that belo
 MEMBERSHIP = "membership"  # metadata of a machine: that of its run, as the run's origin has signed it
 WISH = "wish of "  # metadata of the actor: a client's wish for a lease, as the policy keeps it
 DRIVERS = "drivers"  # metadata of one that belongs to the actor: who has driven it, unless its lease says it all
-_encode, _decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder().decode
 
 
 class DynamicPeers(dict[int, str]):
@@ -95,48 +92,6 @@ class MachinesOfRun(Machines):
     def __missing__(self, index: int) -> Record:
         instance = self._instances.get(RecordKey(self._lease, self._core.machine(index)))
         return self.first(index) if instance is None else instance.record
-
-
-class RowCodec:
-    """Writes and reads machines as the bytes of a store's row."""
-
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self.codecs = {role: Codec(program, core) for role, core in program.roles.items()}
-
-    def write(self, instance: MachineInstance) -> bytes:
-        """The row of a machine.
-
-        Raises:
-            CoreError: a value has left its type's range.
-        """
-        codec, peers = self.codecs[instance.core.role], instance.peers
-        named = codec.by_name(peers, instance.number) if isinstance(peers, dict) else peers
-        body: bytes = _encode([codec.encode(instance.record), named, instance.metadata])
-        return body
-
-    def read(self, key: RecordKey, row: bytes, below: Mapping[str, Machines]) -> MachineInstance:
-        """The machine of a row; `below` are the subsidiary machines that its lease sees, by role.
-
-        Raises:
-            RecordError: it is none, or was written by another specification.
-        """
-        where = f"{key.lease} {key.machine}"
-        named = self.program.machines.get(key.machine)
-        if named is None:
-            raise RecordError(f"{where}: {self.program.system} has no such machine")
-        core = named[0]
-        try:
-            body, peers, metadata = _decode(row)
-            seen = tuple(below[sub.role] for sub in core.below)
-            codec = self.codecs[core.role]
-            record = codec.decode(body, seen)
-            known = DynamicPeers(codec.by_position(peers, named[1])) if core.dynamic_neighbours else list(peers)
-        except (msgspec.DecodeError, ValueError, TypeError) as error:
-            raise RecordError(f"{where}: the row is not whole: {error}") from None
-        except RecordError as error:
-            raise RecordError(f"{where}: {error}", error.digest) from None
-        return MachineInstance(key, core, record, known, dict(metadata))
 
 
 class MachineTable:

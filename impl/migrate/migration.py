@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from leasehold.impl.actor.chronicle import HEAD, EventDescriber
+from leasehold.impl.actor.chronicle import HEAD, EventDescriber, RowCodec
 from leasehold.impl.actor.drafts import FoundDraft
-from leasehold.impl.actor.table import RowCodec
 from leasehold.impl.core.codec import RecordError, read_head
 from leasehold.impl.core.core import Program
 from leasehold.impl.core.work import Machines

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from leasehold.faults.simulation.lease import Cluster
-from leasehold.impl.actor.table import BELOW, MachineInstance, MachineTable, RowCodec
+from leasehold.impl.actor.chronicle import RowCodec
+from leasehold.impl.actor.table import BELOW, MachineInstance, MachineTable
 from leasehold.impl.actor.upcalls import WISH
 from leasehold.impl.core.core import Program
 from leasehold.impl.core.work import Event

@@ -35,10 +35,10 @@ from leasehold.checker.history.moments import Frontier, Moments
 from leasehold.checker.recovery.cases.player import Player, ReplayDiverged
 from leasehold.faults.simulation.network import Packet
 from leasehold.faults.simulation.simulation import ControlledActor, ControlledStepper, Simulation
-from leasehold.impl.actor.chronicle import EventDescriber
+from leasehold.impl.actor.chronicle import EventDescriber, RowCodec
 from leasehold.impl.actor.ready import Complete, Consume, Decide, Ready, SealEvents, SendMessage
 from leasehold.impl.actor.session import SESSIONS
-from leasehold.impl.actor.table import BELOW, MEMBERSHIP, MachineInstance, RowCodec
+from leasehold.impl.actor.table import BELOW, MEMBERSHIP, MachineInstance
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Core, Program
 from leasehold.impl.core.values import ValueFault, named_fields

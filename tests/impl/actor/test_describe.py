@@ -12,9 +12,9 @@ import pytest
 from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.actor import chronicle
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.chronicle import EventDescriber
+from leasehold.impl.actor.chronicle import EventDescriber, RowCodec
 from leasehold.impl.actor.drafts import words
-from leasehold.impl.actor.table import MachineInstance, RowCodec
+from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.core.core import Program
 from leasehold.impl.core.values import to_plain
 from leasehold.impl.events.event import AnyEvent, FoundEvent, MachineStep, StepEvent, read

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from leasehold.faults.simulation.cluster import SystemCluster
+from leasehold.impl.actor.chronicle import RowCodec
 from leasehold.impl.actor.environment import Environment
-from leasehold.impl.actor.table import RowCodec
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
 from leasehold.impl.migrate.mapping import Mapper

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leasehold.impl.actor.chronicle import RowCodec
 from leasehold.impl.actor.pruned import Pruned, origin_of
-from leasehold.impl.actor.table import BELOW, MachineInstance, MachinesOfActor, MachineTable, RowCodec
+from leasehold.impl.actor.table import BELOW, MachineInstance, MachinesOfActor, MachineTable
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.codec import RecordError
 from leasehold.impl.core.stepping import with_cell

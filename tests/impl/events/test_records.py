@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from leasehold.impl.actor.chronicle import EventDescriber
-from leasehold.impl.actor.table import RowCodec
+from leasehold.impl.actor.chronicle import EventDescriber, RowCodec
 from leasehold.impl.core.core import Core
 from leasehold.impl.core.values import ValueFault
 from leasehold.impl.events.event import MachineRecord, StepEvent

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leasehold.impl.actor.chronicle import RowCodec
 from leasehold.impl.actor.session import SESSIONS, neighbours, queued
-from leasehold.impl.actor.table import BELOW, DRIVERS, MachineInstance, RowCodec
+from leasehold.impl.actor.table import BELOW, DRIVERS, MachineInstance
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Core, Program
 from leasehold.impl.core.values import bounds

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from leasehold.impl.actor.chronicle import HEAD
-from leasehold.impl.actor.table import MachineInstance, RowCodec
+from leasehold.impl.actor.chronicle import HEAD, RowCodec
+from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
 from leasehold.impl.events.chain import ChainWriter, Head, verify
