@@ -31,7 +31,7 @@ class Actor:
         self.name, self.told = name, told
         self.program = PROGRAM
         self.heard: list[Callable[[Notice], None]] = []
-        self.notices = SimpleNamespace(subscribe=self.heard.append)
+        self.notices, self.queue = SimpleNamespace(subscribe=self.heard.append), SimpleNamespace(put=self.put)
 
     def begin(self, lease: str, machine: str, event: str, fields: Any, peers: Any) -> Any:
         self.told.append(("begin", self.name, lease, machine, event, fields, peers))
