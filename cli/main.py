@@ -29,6 +29,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "report": "report:report",
         "init": "init:init",
         "schema": "schema:schema",
+        "cache": "cache:cache",
     },
     "Running actors": {
         "demo": "lease.demo:demo",

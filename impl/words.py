@@ -43,6 +43,14 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}es" if noun.endswith(("s", "sh")) else f"{count:,} {noun}s"
 
 
+def size_text(size: int) -> str:
+    """`5.3 GB`, `120 MB`, `4 KB`, `17 bytes`: a number of bytes."""
+    for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "KB")):
+        if size >= unit:
+            return f"{size / unit:,.1f} {name}" if size < 10 * unit else f"{size / unit:,.0f} {name}"
+    return counted(size, "byte")
+
+
 def visible(text: str) -> str:
     """A text with escapes in place of characters that are not printable: line breaks, control and bidi characters."""
     if text.isprintable():

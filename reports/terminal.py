@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -18,7 +19,7 @@ from leasehold.checker.explore import Exploration, PropertyResult
 from leasehold.checker.explore.expectations import NUMBERS, Difference
 from leasehold.checker.explore.graph.fairness import Fairness
 from leasehold.checker.explore.result import AT_VIOLATION, Orbits, Path
-from leasehold.impl.words import counted
+from leasehold.impl.words import counted, size_text
 from leasehold.reports.crash_words import other_ends_words, stabilises_words
 from leasehold.reports.trace import trace_text
 from leasehold.reports.verdicts import OPEN, WORDS
@@ -78,7 +79,9 @@ def headline(screen: Console, exploration: Exploration) -> None:
             text = f"nothing bounds channel {channel}: {transition.name} sends {message} each time"
             screen.print(f"[yellow]{text}[/]", soft_wrap=True)
     if exploration.checkpoint:
-        screen.print(f"--resume goes on from {escape(exploration.checkpoint)}", soft_wrap=True)
+        file = FilePath(exploration.checkpoint)
+        size = f" ({size_text(file.stat().st_size)})" if file.is_file() else ""
+        screen.print(f"--resume goes on from {escape(exploration.checkpoint)}{size}", soft_wrap=True)
 
 
 def _alike(orbits: Orbits) -> str:

@@ -22,7 +22,8 @@ from typing import Any
 from leasehold.checker.explore.layout import Layout
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.step import Action
-from leasehold.checker.host.cache import cache_folder
+from leasehold.checker.host.cache import LIMIT_VARIABLE, cache_folder, limit_bytes, make_room
+from leasehold.impl.words import size_text
 from leasehold.spec.language.for_each import each
 from leasehold.spec.language.model import System
 from leasehold.spec.language.render.python_source import Frame, source
@@ -123,6 +124,12 @@ def save(place: Path, about: Mapping[str, Any], arrays: Mapping[str, Any]) -> No
 
     columns = {name: np.frombuffer(some, dtype=np.uint8) for name, some in arrays.items() if len(some)}
     columns[_ABOUT] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
+    size = sum(column.nbytes for column in columns.values())
+    if place.parent == _usual_folder() and not make_room(size, place):
+        raise CheckpointError(
+            f"a checkpoint takes {size_text(size)}, and the cache may have {size_text(limit_bytes())} "
+            f"({LIMIT_VARIABLE}); --checkpoint FILE keeps it elsewhere"
+        )
     with _writing(place):
         handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
         try:
@@ -166,6 +173,17 @@ def load(place: Path, key: str, names: Sequence[str]) -> Checkpoint:
         why = "it is none" if isinstance(error, ValueError) else str(error)  # and no advice on how to trust it
         raise CheckpointError(f"{place} cannot be read as a checkpoint: {why}") from error
     return Checkpoint(about, arrays)
+
+
+def subject_of(place: Path) -> str:
+    """The name of the system whose search has left a checkpoint; empty where it cannot be read as one."""
+    import numpy as np
+
+    try:
+        with place.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            return str(json.loads(archive[_ABOUT].tobytes())["what"])
+    except (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile):
+        return ""
 
 
 # Values, and what happened, as JSON

@@ -8,7 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.checker.host.cache import VARIABLE, cache_folder, sources_of, write_whole
+from leasehold.checker.host.cache import (
+    LIMIT_BYTES,
+    LIMIT_VARIABLE,
+    VARIABLE,
+    cache_folder,
+    cached_files,
+    limit_bytes,
+    make_room,
+    sources_of,
+    write_whole,
+)
 from tests.systems import write
 
 
@@ -46,6 +56,42 @@ def test_the_folder_is_the_one_that_the_environment_names(tmp_path: Path, monkey
     monkeypatch.setenv(VARIABLE, "")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
     assert cache_folder() == tmp_path / "user" / "leasehold"
+
+
+@pytest.mark.parametrize(("named", "most"), [("", LIMIT_BYTES), ("12", 12), ("-1", LIMIT_BYTES), ("much", LIMIT_BYTES)])
+def test_the_limit_is_the_one_that_the_environment_names(
+    named: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(LIMIT_VARIABLE, named)
+    assert limit_bytes() == most
+
+
+@pytest.mark.parametrize(
+    ("limit", "size", "left"),
+    [(60, 10, "abc"), (59, 10, "bc"), (40, 10, "bc"), (39, 10, "c"), (30, 30, ""), (29, 30, None)],
+)
+def test_the_oldest_files_make_room_for_a_new_one(
+    limit: int, size: int, left: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has its place now does not count, and where it is too large nothing goes."""
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    monkeypatch.setenv(LIMIT_VARIABLE, str(limit))
+    places = [tmp_path / kind / name for kind, name in (("proofs", "a"), ("mutants", "b"), ("checkpoints", "c"))]
+    place = tmp_path / "checkpoints/new"
+    for age, (file, bytes_) in enumerate(zip((*places, place), (20, 10, 20, 900), strict=True)):
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(bytes(bytes_))
+        os.utime(file, (1000 + age, 1000 + age))
+    assert make_room(size, place) is (left is not None)
+    assert [file.path for file in cached_files() if file.path != place] == [
+        file for file in places if left is None or file.name in left
+    ]
+    if left is None:
+        with pytest.raises(OSError, match=f"the cache may have {limit} bytes"):
+            write_whole(place, bytes(size))
+    else:
+        write_whole(place, bytes(size))
+        assert sum(file.size for file in cached_files()) <= limit
 
 
 SOURCES = {"a/one.py": "1", "a/b/two.py": "2", "c/three.py": "3"}
