@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from leasehold.checker.explain.explanation import frontier_of
-from leasehold.checker.history.happened_before import capacities_of
+from leasehold.checker.history.merge import capacities_of
 from leasehold.checker.history.moments import Moments, NoSuchMoment
 from leasehold.checker.recovery.campaign import silent
 from leasehold.checker.recovery.cases.log_case import PlayedLog, UnplayableLog, log_case

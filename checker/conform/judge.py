@@ -26,8 +26,7 @@ from leasehold.checker.conform.findings import JudgedLog, Nonconformity, What
 from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.conform.receipts import LogComparison, Receipts
 from leasehold.checker.history.fault import other_constants, recovered_words
-from leasehold.checker.history.happened_before import capacities_of
-from leasehold.checker.history.merge import CausalMerge
+from leasehold.checker.history.merge import CausalMerge, capacities_of
 from leasehold.faults.simulation.steps import LoggedStep
 from leasehold.impl.actor import drafts
 from leasehold.impl.actor.environment import ActorError

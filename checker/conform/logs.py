@@ -14,7 +14,7 @@ from leasehold.checker.conform.findings import JudgedLog, Nonconformity
 from leasehold.checker.conform.judge import LogConformance
 from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.history.chains import read_chain
-from leasehold.checker.history.happened_before import records
+from leasehold.checker.history.merge import records
 from leasehold.impl.events.chain import ChainError, Tampering
 from leasehold.impl.events.event import AnyEvent, SealEvent
 from leasehold.impl.identity.trust import Trust

@@ -20,8 +20,7 @@ from leasehold.checker.explain.machines import KnownMachines
 from leasehold.checker.explain.story import StoryEntry, entries
 from leasehold.checker.explain.views import EventViews
 from leasehold.checker.history.fault import CutFault
-from leasehold.checker.history.happened_before import capacities_of
-from leasehold.checker.history.merge import merged
+from leasehold.checker.history.merge import capacities_of, merged
 from leasehold.checker.history.moments import Frontier, Moments, NoSuchMoment
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.events.event import AnyEvent, RecoveredEvent

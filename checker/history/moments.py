@@ -1,6 +1,6 @@
 """Moments of a history: which events of each actor belong to a consistent cut.
 
-Theory of operation. A cut is consistent if it has the causes of all its events (happened_before.py), so it is one
+Theory of operation. A cut is consistent if it has the causes of all its events (merge.py), so it is one
 position for each actor. The cut of a time has all events up to that time, and their causes, where a clock that is ahead
 has them later; the cut of an event is its causal past, itself included.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from leasehold.checker.history.happened_before import HappenedBefore
+from leasehold.checker.history.merge import HappenedBefore
 from leasehold.impl.events.event import AnyEvent
 
 Frontier = dict[str, int]  # by actor, the position of its last event

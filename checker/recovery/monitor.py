@@ -1,6 +1,6 @@
 """The properties of a specification, evaluated on real actors while they run.
 
-Theory of operation. The events that actors commit make cuts of a run, as `verify` has them (verify/run_steps.py), and
+Theory of operation. The events that actors commit make cuts of a run, as `verify` has them (verify/cuts.py), and
 each cut is evaluated as it comes (verify/evaluator.py). No order has to be found: what is committed first comes first.
 A simulation knows besides, when it happens, what no event tells or what events tell later:
 
@@ -25,10 +25,9 @@ from leasehold.checker.explore.step import Action
 from leasehold.checker.history.fold import MachineOf, lease_of
 from leasehold.checker.recovery.events import CommittedEvents
 from leasehold.checker.recovery.properties import Records, RunProperties, named
+from leasehold.checker.verify.cuts import Cut, RunSteps, Unjudged
 from leasehold.checker.verify.drawn import drawn_path
 from leasehold.checker.verify.evaluator import RunEvaluator
-from leasehold.checker.verify.run_state import Cut
-from leasehold.checker.verify.run_steps import RunSteps, Unjudged
 from leasehold.faults.model.lowering import DOWN, UP
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.actor.actor import Actor

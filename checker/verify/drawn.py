@@ -10,8 +10,7 @@ from leasehold.checker.conform.comparison import show_said
 from leasehold.checker.explore.layout import Layout
 from leasehold.checker.explore.paths import snapshot_of
 from leasehold.checker.explore.result import Driven, Path, Sent, Snapshot, Step
-from leasehold.checker.verify.cuts import ConsistentCuts
-from leasehold.checker.verify.run_state import Cut
+from leasehold.checker.verify.cuts import ConsistentCuts, Cut
 from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.impl.events.event import AnyEvent, MachineStep
 from leasehold.spec.language.model import Datum, System, machine_name

@@ -30,7 +30,7 @@ from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.properties import WatchedClaim, claim_words
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.step import Action
-from leasehold.checker.verify.run_state import REPLACING
+from leasehold.checker.verify.cuts import REPLACING
 from leasehold.spec.language.for_each import each
 from leasehold.spec.language.model import OF_FAIR_RUNS, Property
 from leasehold.spec.language.render.python_source import Frame, source

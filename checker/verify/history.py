@@ -22,7 +22,7 @@ from leasehold.checker.explore.result import Path
 from leasehold.checker.history.fault import UNDECIDED, CutFault
 from leasehold.checker.history.merge import Sent
 from leasehold.checker.verify.blame import Blame
-from leasehold.checker.verify.cuts import ConsistentCuts
+from leasehold.checker.verify.cuts import ConsistentCuts, Cut, RunState, RunSteps
 from leasehold.checker.verify.database import IN_MEMORY, VerifyDatabase
 from leasehold.checker.verify.drawn import drawn_path
 from leasehold.checker.verify.incremental import DecidedCut, IncrementalCheck
@@ -30,8 +30,6 @@ from leasehold.checker.verify.kept import KeptEvents
 from leasehold.checker.verify.own import check_found
 from leasehold.checker.verify.queries import PropertyQuery
 from leasehold.checker.verify.recorder import RunRecorder
-from leasehold.checker.verify.run_state import Cut, RunState
-from leasehold.checker.verify.run_steps import RunSteps
 from leasehold.checker.verify.schema import VIOLATION, WITNESS
 from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.impl.events.event import AnyEvent, ForgottenEvent, MachineStep

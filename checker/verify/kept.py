@@ -5,7 +5,7 @@ so what waits for other actors is the end of each chain. New events, the cuts th
 far it all is are written in one transaction: after a crash all of it is there, or nothing. `Follower` says how far a
 chain has come; whoever follows an actor reads on from there, and knows by the digest that it is the same chain.
 
-A run is had again from its rows of `cut`, which name the events that say what changed (run_state.py).
+A run is had again from its rows of `cut`, which name the events that say what changed (cuts.py).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 
 from leasehold.checker.history.fault import CutFault
 from leasehold.checker.history.fold import lease_of
+from leasehold.checker.verify.cuts import StoredCut
 from leasehold.checker.verify.recorder import Cursor
-from leasehold.checker.verify.run_state import StoredCut
 from leasehold.checker.verify.schema import ACTOR_MACHINE, EVENT, FAULT, FOLLOWER, PROGRESS, Table, Tables
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.events.event import (

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 from leasehold.checker.history.fault import CutFault
 from leasehold.checker.verify.blame import speaks_of_time
-from leasehold.checker.verify.cuts import ConsistentCuts
+from leasehold.checker.verify.cuts import ConsistentCuts, Cut
 from leasehold.checker.verify.database import VerifyDatabase
 from leasehold.checker.verify.incremental import IncrementalCheck
 from leasehold.checker.verify.recorder import RunRecorder
-from leasehold.checker.verify.run_state import Cut
 from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.impl.events.event import AnyEvent
 from leasehold.spec.language.model import Property, System

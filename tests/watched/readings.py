@@ -16,10 +16,9 @@ from leasehold.checker.explore import channels
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.layout import Layout, State
 from leasehold.checker.explore.step import Action
-from leasehold.checker.verify.cuts import ConsistentCuts
+from leasehold.checker.verify.cuts import ConsistentCuts, Cut
 from leasehold.checker.verify.evaluator import ClaimsOfRuns, RunEvaluator
 from leasehold.checker.verify.queries import Queries, end_claim
-from leasehold.checker.verify.run_state import Cut
 from leasehold.checker.verify.system import CRASH, CutsOfSystem
 from leasehold.faults.model.lowering import UP
 from leasehold.impl.events.event import AnyEvent

@@ -14,7 +14,7 @@ import pytest
 
 from leasehold.checker.explain.explanation import Explainer
 from leasehold.checker.explore import Limits, explore
-from leasehold.checker.history.happened_before import capacities_of
+from leasehold.checker.history.merge import capacities_of
 from leasehold.checker.history.moments import Moments
 from leasehold.checker.recovery.campaign import silent
 from leasehold.checker.recovery.cases.counterexample import LOST_FOR_GOOD, CounterexampleRun, counterexample_of

@@ -7,8 +7,7 @@ from collections import Counter
 import pytest
 
 from leasehold.checker.recovery.lease.random_runs.plan import plan_of
-from leasehold.checker.verify.cuts import ConsistentCuts
-from leasehold.checker.verify.run_state import Cut
+from leasehold.checker.verify.cuts import ConsistentCuts, Cut
 from leasehold.impl.core.values import from_plain
 from tests.watched.sources import known_lease, played_plan
 

@@ -29,8 +29,7 @@ from msgspec.structs import asdict
 
 from leasehold.checker.explain.machines import KnownMachine, KnownMachines
 from leasehold.checker.history.fold import MachineOf
-from leasehold.checker.history.happened_before import capacities_of
-from leasehold.checker.history.merge import merged
+from leasehold.checker.history.merge import capacities_of, merged
 from leasehold.checker.history.moments import Frontier, Moments
 from leasehold.checker.recovery.cases.player import Player, ReplayDiverged
 from leasehold.faults.simulation.network import Packet

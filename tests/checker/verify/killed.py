@@ -6,8 +6,8 @@ import json
 import sys
 
 from leasehold.checker.verify import follow
+from leasehold.checker.verify.follow import ChainReader
 from leasehold.checker.verify.history import HistoryVerification
-from leasehold.checker.verify.source import ChainReader
 from tests.checker.verify.histories import known
 from tests.checker.verify.test_histories import plan_in_two_settings
 

@@ -17,9 +17,8 @@ from random import Random
 import pytest
 
 from leasehold.checker.verify.database import IN_MEMORY
-from leasehold.checker.verify.follow import SourcesError, SourceVerification
+from leasehold.checker.verify.follow import ChainReader, SourcesError, SourceVerification
 from leasehold.checker.verify.history import HistoryVerification
-from leasehold.checker.verify.source import ChainReader
 from leasehold.impl.events.event import digest, write
 from leasehold.impl.events.lines import write_lines
 from leasehold.impl.server.client import Unreachable

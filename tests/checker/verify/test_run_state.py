@@ -7,8 +7,7 @@ from dataclasses import fields, replace
 
 from leasehold.checker.history.fold import MachineOf
 from leasehold.checker.recovery.lease.random_runs.plan import plan_of
-from leasehold.checker.verify.run_state import RunState
-from leasehold.checker.verify.run_steps import RunSteps
+from leasehold.checker.verify.cuts import RunState, RunSteps
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.events.event import StepEvent
 from tests.checker.verify.histories import history_of, known

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 from leasehold.checker.explore.faulty import reference_of
+from leasehold.checker.verify.blame import due
 from leasehold.checker.verify.system import CutsOfSystem
-from leasehold.checker.verify.timers import due
 from leasehold.faults.model import Budget
 from leasehold.faults.model.lowering import UP
 from tests.systems import load

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from leasehold.checker.history.happened_before import capacities_of
+from leasehold.checker.history.merge import capacities_of
 from leasehold.checker.history.moments import Frontier, Moments
 from leasehold.checker.recovery.cases.log_case import LogCase, LogPlayer, UnplayableLog, log_case
 from leasehold.checker.recovery.cases.path_case import CaseError
