@@ -26,6 +26,5 @@ def read_chain(
     """
     event_lines = EventLines(lines)
     verifier = ChainVerifier(trust, event_lines.header.actor, 0 if whole else event_lines.header.after)
-    events = [verifier.take(body) for body in event_lines]
-    event_lines.check_end(verifier, unsigned or trust is None)
+    events = [event for event, _ in event_lines.verified(verifier, unsigned or trust is None)]
     return event_lines.header.actor, events

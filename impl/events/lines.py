@@ -146,6 +146,27 @@ class EventLines:
             else:
                 yield body
 
+    def verified(
+        self, verifier: ChainVerifier, unsigned: bool, later: bool = False
+    ) -> Iterator[tuple[AnyEvent, bytes]]:
+        """Yields the events as they come next in a chain, each with its bytes, and checks the end (`check_end`).
+
+        Args:
+            verifier: of the chain.
+            unsigned: whether the end need not be signed.
+            later: whether a seal may come later that covers what a revoked key has sealed.
+
+        Raises:
+            ChainError: the lines are not as their actor wrote them.
+        """
+        for body in self:
+            yield verifier.take(body), body
+        try:
+            self.check_end(verifier, unsigned)
+        except ChainError as error:
+            if error.kind is not Tampering.REVOKED or not later:
+                raise
+
     def check_end(self, verifier: ChainVerifier, unsigned: bool = False) -> Verified:
         """Checks that the end is that of the events that were read; returns what is verified of them.
 
