@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from leasehold.checker.explain.explanation import ExplainedLease, Explainer, UnknownLease, abouts_of, history_of
 from leasehold.checker.explain.views import EventViews, OtherSystem
 from leasehold.checker.history.moments import NoSuchMoment
-from leasehold.checker.verify.drawn import path_of
+from leasehold.checker.verify.result import path_of
 from leasehold.cli.client import everywhere, last_events
 from leasehold.cli.common import Exit, json_option, no_such, print_json, say, verb, writing
 from leasehold.cli.leases import explained

@@ -15,10 +15,11 @@ import click
 from leasehold.checker.history.fault import UNDECIDED, CutFault
 from leasehold.checker.verify.database import ANSWER_SECONDS, IN_MEMORY, DatabaseError, VerifyDatabase
 from leasehold.checker.verify.follow import ChainReader, SourcesError, SourceVerification
-from leasehold.checker.verify.history import HistoryResult, HistoryVerification, together
+from leasehold.checker.verify.history import HistoryVerification
 from leasehold.checker.verify.metrics import VerifyMetrics
 from leasehold.checker.verify.own import OwnQueryError, own_queries, try_queries
 from leasehold.checker.verify.queries import PropertyQuery
+from leasehold.checker.verify.result import HistoryResult, together
 from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.cli.common import Exit, json_option, no_such, print_json, say, verb
 from leasehold.cli.sources import (

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from leasehold.checker.verify.blame import Blame
-from leasehold.checker.verify.history import HistoryResult, Violation
+from leasehold.checker.verify.result import HistoryResult, Violation
 from leasehold.cli.common import make_folder, writing
 from leasehold.impl import files
 from leasehold.reports.lifelines import path_svg

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from leasehold.checker.history.fault import UNDECIDED
-from leasehold.checker.verify.history import HistoryResult, Violation
+from leasehold.checker.verify.result import HistoryResult, Violation
 from leasehold.impl.words import counted, visible
 from leasehold.reports.json_report import picked
 from leasehold.reports.junit import JunitCase, junit_document

@@ -26,12 +26,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import islice
 from types import MappingProxyType
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from leasehold.checker.history.fault import CONTRADICTION, UNDECIDED, CutFault
 from leasehold.impl.events.chain import Tampering
@@ -42,8 +42,6 @@ Lane: TypeAlias = tuple[str, str, str]  # lease, sender, receiver
 Place: TypeAlias = tuple[str, int]  # an actor, and the position of its event
 Sent = dict[tuple[str, str], int]  # by sender and receiver, the greatest number that was sent
 Awaited = dict[Lane, deque[int]]  # the numbers of messages that events which wait have received
-
-T = TypeVar("T")
 
 
 def capacities_of(system: System) -> Mapping[str, int]:
@@ -70,17 +68,6 @@ def records(event: AnyEvent) -> Iterator[tuple[str, str, MachineRecord]]:
     if isinstance(event, FoundEvent):
         yield event.lease, event.machine, event.record
     yield from ((step.lease, step.machine, step.record) for step in event.steps())
-
-
-def causal_past(last: T, causes: Callable[[T], Iterable[T]]) -> set[T]:
-    """Returns all that has led to something, itself included."""
-    past, waiting = set[T](), [last]
-    while waiting:
-        one = waiting.pop()
-        if one not in past:
-            past.add(one)
-            waiting += causes(one)
-    return past
 
 
 @dataclass
@@ -134,6 +121,23 @@ class HappenedBefore:
             if at := bisect_right(of.numbers, number):
                 yield of.places[at - 1]
 
+    def past(self, own: Sequence[Place], events: Mapping[Place, AnyEvent]) -> set[Place]:
+        """Returns all that has led to the last one of some events, itself included.
+
+        Args:
+            own: the events. In its actor's chain, one of them comes after the others alone.
+            events: those of the history.
+        """
+        past, waiting = set[Place](), [own[-1]]
+        while waiting:
+            place = waiting.pop()
+            if place not in past:
+                past.add(place)
+                before = [at for at in own if at[0] == place[0] and at < place]
+                waiting += [max(before)] if before else []
+                waiting += self.causes(events[place]) if place in events else ()
+        return past
+
 
 @dataclass
 class _Stream:
@@ -160,7 +164,8 @@ class CausalMerge:
         capacities: by message, the capacity of its channel, where it has one.
 
     Attributes:
-        sent: what was sent, by run.
+        actors: those that are followed.
+        sent: what was sent, by run in memory.
         faults: what was wrong so far.
         causeless: runs of which events are missing that nobody claims to have.
     """
@@ -173,7 +178,7 @@ class CausalMerge:
     ) -> None:
         self._streams = {name: _Stream(place) for place, name in enumerate(dict.fromkeys(actors))}
         self._open = {*self._streams}  # those of which more may come
-        self._in_place = [*self._streams]
+        self.actors = [*self._streams]
         self._heads: list[tuple[tuple[int, float], int, int]] = []  # moment, place and position of each first event
         # How far chains are known that have no event: by both times, or by real time alone, with the place.
         self._bare: list[tuple[tuple[int, float], int]] = []
@@ -181,16 +186,11 @@ class CausalMerge:
         self._outdated = True  # whether these two are to be made anew
         self._capacities = capacities
         self._awaited: Awaited = {}
-        self.sent: dict[str, Sent] = {}  # by run
+        self.sent: dict[str, Sent] = {}
         self._recall = recall
         self.faults: list[CutFault] = []
         self.causeless: set[str] = set()
         self._to_come: dict[tuple[str, str, str], list[int]] | None = None  # what waits is sent
-
-    @property
-    def actors(self) -> list[str]:
-        """The actors that are followed."""
-        return list(self._streams)
 
     def add(self, actor: str, events: Iterable[AnyEvent]) -> list[AnyEvent]:
         """More events of an actor, in the order of its chain; returns those that are judged.
@@ -268,14 +268,6 @@ class CausalMerge:
         """Returns how many events of an actor wait for others."""
         return len(self._streams[actor].events)
 
-    def recall(self, run: str, sent: Sent) -> None:
-        """A run is in memory again, with what was sent in it."""
-        self.sent[run] = sent
-
-    def forget(self, run: str) -> None:
-        """A run is not in memory any more."""
-        self.sent.pop(run, None)
-
     def quiet(self, actor: str, now: int | None, time: float) -> None:
         """Nothing more comes of an actor that is of before a moment; where only its real time is known, of that."""
         self._streams[actor].known = (now, time)
@@ -310,15 +302,11 @@ class CausalMerge:
         going = [stream for stream in self._streams.values() if not stream.closed]
         return min((s.events[-1].time if s.events else s.known[1] for s in going), default=0.0)
 
-    def close(self, actor: str) -> None:
-        """Nothing more comes of an actor."""
-        self._streams[actor].closed = True
-        self._open.discard(actor)
-
-    def next_of(self, actor: str) -> AnyEvent | None:
-        """The event of an actor that comes next, where it is known."""
-        stream = self._streams.get(actor)
-        return stream.events[0] if stream is not None and stream.events else None
+    def close(self, *actors: str) -> None:
+        """Nothing more comes of some actors."""
+        for actor in actors:
+            self._streams[actor].closed = True
+        self._open.difference_update(actors)
 
     def coming(self, actor: str, most: int) -> Iterator[AnyEvent]:
         """The next events of an actor that are known."""
@@ -360,7 +348,7 @@ class CausalMerge:
                 heappush(self._heads, head)
 
     def _at(self, place: int) -> _Stream:
-        return self._streams[self._in_place[place]]
+        return self._streams[self.actors[place]]
 
     def _head(self, stream: _Stream) -> None:
         """A chain has another first event."""
@@ -478,7 +466,7 @@ def merged(
     merge = CausalMerge(chains, capacities=capacities)
     for actor, events in chains.items():
         merge.add(actor, events)
-        merge.close(actor)
+    merge.close(*chains)
     return merge
 
 

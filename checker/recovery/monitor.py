@@ -25,9 +25,10 @@ from leasehold.checker.explore.step import Action
 from leasehold.checker.history.fold import MachineOf, lease_of
 from leasehold.checker.recovery.events import CommittedEvents
 from leasehold.checker.recovery.properties import Records, RunProperties, named
-from leasehold.checker.verify.cuts import Cut, RunSteps, Unjudged
-from leasehold.checker.verify.drawn import drawn_path
+from leasehold.checker.verify.cuts import Cut, RunSteps
 from leasehold.checker.verify.evaluator import RunEvaluator
+from leasehold.checker.verify.lanes import Unjudged
+from leasehold.checker.verify.result import drawn_path
 from leasehold.faults.model.lowering import DOWN, UP
 from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.actor.actor import Actor

@@ -33,7 +33,7 @@ from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.properties import DEADLOCK
 from leasehold.checker.history.fault import CutFault
-from leasehold.checker.history.merge import HappenedBefore, Place, causal_past
+from leasehold.checker.history.merge import HappenedBefore, Place
 from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.faults.model.lowering import UP
 from leasehold.impl.actor.table import BELOW
@@ -117,7 +117,7 @@ class Blaming:
         last = dict(events)  # by actor the last position, as later ones replace earlier ones
         if not last:
             return Blame("unknown", "no event led there")
-        past = self._past(run, events)
+        past = sorted(self._before.past(events, self.events), key=lambda place: self.order.get(place, 0))
         for finding in self._wrong(run, last, past, {*events}):
             culprit: Culprit = "infrastructure"
             if finding.what in ("step", "decision"):
@@ -151,17 +151,6 @@ class Blaming:
         return sorted(
             findings, key=lambda f: ((f.actor, f.position) not in inside, self.order.get((f.actor, f.position), 0))
         )
-
-    def _past(self, run: str, events: Sequence[Place]) -> list[Place]:
-        """The causal past of the last event, itself included, in the order of events; within the run."""
-        own = set(events)
-
-        def causes(place: Place) -> Iterator[Place]:
-            before = [at for at in own if at[0] == place[0] and at < place]
-            yield from [max(before)] if before else ()
-            yield from self._before.causes(self.events[place]) if place in self.events else ()
-
-        return sorted(causal_past(events[-1], causes), key=lambda place: self.order.get(place, 0))
 
     def _clock(self, property_: str, events: Sequence[Place]) -> Blame | None:
         """The property speaks of time, and a message came before it was sent, as the actors' clocks have it."""

@@ -38,12 +38,12 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from leasehold.checker.explore.layout import Lane, State
+from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.step import Action
 from leasehold.checker.history.fault import CONTRADICTION, UNDECIDED, CutFault, other_constants, recovered_words
 from leasehold.checker.history.fold import EventFold, FoldedMachine, MachineOf, lease_of
 from leasehold.checker.history.merge import CausalMerge, Sent, capacities_of
-from leasehold.checker.verify.lanes import ReplayedLane
+from leasehold.checker.verify.lanes import Lanes, RunMessages, Unjudged
 from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.faults.model.lowering import DOWN, UP
 from leasehold.impl.actor.table import BELOW
@@ -52,7 +52,6 @@ from leasehold.impl.events.event import (
     AnyEvent,
     ForgottenEvent,
     FoundEvent,
-    MachineRecord,
     MachineStep,
     MigratedEvent,
     RecoveredEvent,
@@ -116,7 +115,6 @@ class RunState:
         machines: as their last events have left them, also those of actors that serve this run.
         judged: it can be judged.
         over: it is in an end that the system allows.
-        ended: nothing more comes, as its claims about what comes were told.
         forgotten: how many of its machines are forgotten.
     """
 
@@ -124,17 +122,12 @@ class RunState:
     number: int
     state: list[Any]
     players: dict[str, str] = field(default_factory=dict)
-    lanes: dict[int, ReplayedLane] = field(default_factory=dict)
+    lanes: Lanes = field(default_factory=dict)
     epochs: dict[str, int] = field(default_factory=dict)
     machines: EventFold[FoldedMachine] = field(default_factory=partial(EventFold, FoldedMachine))
     judged: bool = True
     over: bool = False
-    ended: bool = False
     forgotten: int = 0
-
-    def own(self) -> list[MachineOf]:
-        """The machines of this run, also those that are forgotten."""
-        return [key for key in self.machines.machines if key.lease != BELOW]
 
     def serving(self) -> list[MachineOf]:
         """The machines of actors that serve this run."""
@@ -155,9 +148,11 @@ class ConsistentCuts:
             its next step shows it; else right before that step.
 
     Attributes:
+        faults: of the events, in the order in which they were found.
         told, now: by actor, the time that it has told last; the latest of any, until a clock that was ahead goes back.
         begun: how many runs there are.
         runs: those in memory.
+        forgot: whether there are others, which have to be recalled.
         down, recovered: the position of the event with which an actor that is down recovers, or has recovered last; 0:
             of none that is known.
         starting: by actor that has recovered and told nothing since, the position of that event, and its time.
@@ -176,10 +171,12 @@ class ConsistentCuts:
         self.known, self.layout, self.whole = known, known.layout, whole
         actors = list(actors)
         self.merge = CausalMerge(actors, self._sent_in, capacities_of(known.system))
+        self.faults = self.merge.faults
         self.steps = RunSteps(known, self._fault)
         self.now, self.begun = 0, 0
         self.told: dict[str, int] = {}
         self.runs: dict[str, RunState] = {}
+        self.forgot = False
         self.asleep: set[str] = set()  # runs that go on, and are not in memory
         self.down: dict[str, int] = {}
         self.recovered: dict[str, int] = {}
@@ -193,11 +190,6 @@ class ConsistentCuts:
         self.broken_specs: set[tuple[str, str]] = set()
         self._recall = recall
 
-    @property
-    def faults(self) -> list[CutFault]:
-        """The faults of the events, in the order in which they were found."""
-        return self.merge.faults
-
     def add(self, actor: str, events: Iterable[AnyEvent]) -> list[AnyEvent]:
         """More events of an actor, in the order of its chain; returns those that are judged (`CausalMerge.add`)."""
         self._fed.add(actor)
@@ -205,13 +197,26 @@ class ConsistentCuts:
 
     def close(self, but: Iterable[str] = ()) -> None:
         """Nothing more comes of any actor, but of these."""
-        for actor in {*self.merge.actors}.difference(but):
-            self.merge.close(actor)
+        self.merge.close(*{*self.merge.actors}.difference(but))
 
-    def forget(self, run: RunState) -> None:
-        """A run is not kept in memory; it is recalled when it goes on."""
-        self.runs.pop(run.name, None)
-        self.merge.forget(run.name)
+    def end(self, but: Iterable[str] = ()) -> Iterator[Cut | ForgottenEvent]:
+        """The cuts that are left where nothing more comes of any actor, but of these; time passes, too."""
+        self.close(but)
+        yield from self.ready()
+        yield from self.pass_time()
+
+    def forget(self) -> list[int]:
+        """Drops from memory those runs of `touched` that stand still, or are not judged; returns their numbers.
+
+        One of them is recalled when it goes on.
+        """
+        still = [run for run in self.touched.values() if run.over or not run.judged]
+        for run in still:
+            self.runs.pop(run.name, None)
+            self.merge.sent.pop(run.name, None)
+            self.forgot = True
+        self.touched.clear()
+        return [run.number for run in still]
 
     def ready(self) -> Iterator[Cut | ForgottenEvent]:
         """The cuts whose causes are there; between them, machines that were forgotten."""
@@ -255,6 +260,8 @@ class ConsistentCuts:
                 of = self._run(event.lease) if event.lease in self.asleep else self.runs.get(event.lease)
                 if of is not None:  # it has no record to come back with
                     of.machines.take(event)
+                    of.forgotten += 1
+                    self.touched[of.name] = of
                 yield event
             case MigratedEvent():
                 reason = "records were mapped to another specification; what was before is not judged"
@@ -269,7 +276,7 @@ class ConsistentCuts:
         """The actors of which it shows now that they have stopped behind their last event."""
         looked, self._fed = sorted(self._fed & self.stopping), set()
         for actor in looked:
-            following = self.merge.next_of(actor)
+            following = next(self.merge.coming(actor, 1), None)
             if following is None:
                 continue
             self.stopping.discard(actor)
@@ -420,11 +427,11 @@ class ConsistentCuts:
     def _run(self, name: str) -> RunState | None:
         """A run that has begun."""
         run = self.runs.get(name)
-        if run is None and (recalled := self._recall(name)) is not None:
+        if run is None and self.forgot and (recalled := self._recall(name)) is not None:
             run, sent = recalled
             self.runs[name] = run
             self.asleep.discard(name)
-            self.merge.recall(name, sent)
+            self.merge.sent[name] = sent
         if run is not None:
             self.touched[name] = run
         return run
@@ -528,12 +535,6 @@ class ConsistentCuts:
 # From state to state
 
 
-class Unjudged(Exception):
-    """A run cannot be judged from here on; the message says why, and `kind` is that of the fault."""
-
-    kind = CONTRADICTION
-
-
 class Missing(Unjudged):
     """Events at the beginning of a run are missing."""
 
@@ -553,6 +554,7 @@ class RunSteps:
 
     def __init__(self, known: CutsOfSystem, fault: Callable[[AnyEvent, str, str], None]) -> None:
         self.known, self.layout, self._fault = known, known.layout, fault
+        self.messages = RunMessages(known)
 
     def first(self, name: str, number: int, now: int) -> RunState:
         """A run that begins."""
@@ -589,7 +591,7 @@ class RunSteps:
                 self.loses(run, row.origin, row.event)
             case "late":
                 assert isinstance(row.origin, StepEvent)
-                self.comes_late(run, row.origin.step)
+                self.messages.late(run.lanes, run.state, row.origin.step)
             case _:
                 assert isinstance(row.origin, StepEvent)
                 step = row.origin.step
@@ -625,15 +627,6 @@ class RunSteps:
         state: str = run.state[self.layout.at(*place, None)]
         return state
 
-    def comes_late(self, run: RunState, step: MachineStep) -> bool:
-        """Has what a step takes on its way, where its sender has moved on from it; returns whether it has."""
-        lane = self._received_on(step)
-        replayed = None if lane is None else run.lanes.get(lane.cell)
-        if lane is None or replayed is None or step.received is None or not replayed.late(step.received.number):
-            return False
-        run.state[lane.cell] = replayed.content()
-        return True
-
     def take(self, run: RunState, event: StepEvent) -> None:
         """A run after a step, with all that it drives.
 
@@ -651,7 +644,7 @@ class RunSteps:
             Unjudged: it cannot be judged.
         """
         step, place = event.step, (event.actor, event.position)
-        if self.comes_late(run, step):
+        if self.messages.late(run.lanes, run.state, step):
             yield run.cut(Action("late", None, 0, step.machine), *place)
         self.take(run, event)
         yield run.cut(self.action(step), *place, step)
@@ -698,7 +691,11 @@ class RunSteps:
             except (ValueFault, KeyError) as why:
                 raise Unjudged(f"{step.machine}.{name} has a value that it cannot have: {why}") from None
         self._plays(run, place, event.actor)
-        self._messages(run, event, step, place)
+        sender = None if step.received is None else self.known.machine(step.received.machine)
+        if sender is not None and step.received is not None and self.layout.of[sender].name not in run.players:
+            self._plays(run, sender, step.received.actor)
+        for reason in self.messages.take(run.lanes, run.state, step, place):
+            self._fault(event, run.name, reason)
 
     def _plays(self, run: RunState, place: tuple[str, int], actor: str) -> None:
         """An actor plays a machine, and runs; that it has stopped is a cut of its own."""
@@ -706,67 +703,6 @@ class RunSteps:
             of = self.layout.of[place].name
             run.players[of] = actor
             run.state[self.known.up[of]] = UP
-
-    # Messages
-
-    def _messages(self, run: RunState, event: StepEvent, step: MachineStep, place: tuple[str, int]) -> None:
-        touched: dict[int, ReplayedLane] = {}
-        received = step.received
-        if received is not None:
-            sender = self.known.machine(received.machine)
-            if sender is not None and self.layout.of[sender].name not in run.players:
-                self._plays(run, sender, received.actor)
-            if (lane := self._received_on(step)) is not None:
-                replayed = touched[lane.cell] = self._replayed(run, lane)
-                if received.number <= replayed.received:
-                    receipt = f"{step.machine} takes {step.event} with number {received.number}"
-                    self._fault(event, run.name, f"{receipt}, and has received {replayed.received} before")
-                replayed.receive(received.number)
-        for sent in step.sends:
-            to = self.known.machine(sent.to)
-            lane = None if to is None else self._lane(step.machine, to, sent.message)
-            if lane is None:
-                raise Unjudged(f"{step.machine} sends {sent.message} to {sent.to}, and no channel leads there")
-            kinds = self.known.system.messages[sent.message].fields
-            try:
-                fields = tuple(from_plain(f.type, sent.fields[f.name]) for f in kinds)
-            except (ValueFault, KeyError) as why:
-                raise Unjudged(f"the message {sent.message} has a field that it cannot have: {why}") from None
-            replayed = touched[lane.cell] = self._replayed(run, lane)
-            replayed.send(sent.number, sent.message, fields)
-        self._numbers(run, step.record, place, touched)
-        for cell, replayed in touched.items():
-            run.state[cell] = replayed.content()
-
-    def _numbers(
-        self, run: RunState, record: MachineRecord, place: tuple[str, int], touched: dict[int, ReplayedLane]
-    ) -> None:
-        """Numbers that a record has and that no message of its events had."""
-        for lane, name, sends in self.known.lanes_of[place]:
-            number = (record.sent if sends else record.received).get(name, 0)
-            if not number:
-                continue
-            replayed = self._replayed(run, lane)
-            if number > (replayed.newest if sends else replayed.received):
-                replayed.found(**{"newest" if sends else "received": number})
-                touched[lane.cell] = replayed
-
-    def _replayed(self, run: RunState, lane: Lane) -> ReplayedLane:
-        replayed = run.lanes.get(lane.cell)
-        if replayed is None:
-            replayed = run.lanes[lane.cell] = ReplayedLane(lane.channel)
-        return replayed
-
-    def _received_on(self, step: MachineStep) -> Lane | None:
-        """The lane over which a step has received something."""
-        to = self.known.machine(step.machine)
-        return None if to is None or step.received is None else self._lane(step.received.machine, to, step.event)
-
-    def _lane(self, sender: str, receiver: tuple[str, int], message: str) -> Lane | None:
-        place = self.known.machine(sender)
-        if place is None or message not in self.known.system.messages:
-            return None
-        return self.known.layout.lane(self.known.system.channel_of(message).name, place[1], receiver[1])
 
     def action(self, step: MachineStep) -> Action:
         """A step as the explorer has it."""

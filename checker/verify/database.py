@@ -70,6 +70,7 @@ class VerifyDatabase:
         self._writer = uuid.uuid4().hex
         self.answer_seconds = answer_seconds
         self.tables = Tables(system, DIALECTS[kind])
+        self._name = self.tables.dialect.identifier("name")
         self.errors: type[Exception] = Exception  # each driver has errors of its own, of no common class
         with self.told():
             try:
@@ -122,26 +123,26 @@ class VerifyDatabase:
         Raises:
             DatabaseError: another verification has opened the database since.
         """
-        name, lock = self.tables.dialect.identifier("name"), " FOR UPDATE"
+        lock = " FOR UPDATE"
         if self.tables.dialect.name == "sqlite":
             lock = ""
             if not self.connection.in_transaction:
                 self.cursor.execute("BEGIN IMMEDIATE")
-        writers = self._rows(f"SELECT value FROM progress WHERE {name} = '{WRITER}'{lock}")
+        writers = self._rows(f"SELECT value FROM progress WHERE {self._name} = '{WRITER}'{lock}")
         if [json.loads(value) for (value,) in writers] != [self._writer]:
             raise DatabaseError("another verification has gone on with it since; each needs a database of its own")
 
     def _made_before(self) -> bool:
         """Makes the tables; whether they were there, and something in them."""
-        mine, name = self._description(), self.tables.dialect.identifier("name")
+        mine = self._description()
         with self._alone():
             stored = self._found()
             if SYSTEM not in stored:
                 self._make(mine, stored)
             elif stored[SYSTEM] != mine:
                 raise _of_another_system(stored[SYSTEM], mine)
-            self.cursor.execute(f"DELETE FROM progress WHERE {name} = '{WRITER}'")
-            self.cursor.execute(self.tables.insert(PROGRESS), (WRITER, json.dumps(self._writer)))
+            self.cursor.execute(f"DELETE FROM progress WHERE {self._name} = '{WRITER}'")
+            self.cursor.execute(self.tables.inserts[PROGRESS.name], (WRITER, json.dumps(self._writer)))
             self.connection.commit()
         for statement in self.tables.dialect.session:
             self.cursor.execute(statement)
@@ -184,7 +185,7 @@ class VerifyDatabase:
                 self.cursor.execute(f"{create} SELECT {values}", (MAKING, json.dumps(mine)))
         for statement in statements:
             self.cursor.execute(statement)
-        self.cursor.execute(self.tables.insert(PROGRESS), (SYSTEM, json.dumps(mine)))
+        self.cursor.execute(self.tables.inserts[PROGRESS.name], (SYSTEM, json.dumps(mine)))
 
     def _names(self) -> set[str]:
         """The names of all tables and views of the place."""
@@ -213,8 +214,7 @@ class VerifyDatabase:
         """Returns what `progress` has, by name; nothing where it is not there."""
         if PROGRESS.name not in self._names():
             return {}
-        name = self.tables.dialect.identifier("name")
-        return {one: json.loads(value) for one, value in self._rows(f"SELECT {name}, value FROM progress")}
+        return {one: json.loads(value) for one, value in self._rows(f"SELECT {self._name}, value FROM progress")}
 
     def queries(self, properties: Mapping[str, Property] | None = None) -> Queries:
         """The queries of all properties, or of these."""
@@ -228,7 +228,7 @@ class VerifyDatabase:
         """Removes all runs, so that the tables serve another history."""
         for table in (*self.tables.tables(), *KEPT):
             names = ", ".join(f"'{name}'" for name in OF_PLACE)
-            where = f" WHERE {self.tables.dialect.identifier('name')} NOT IN ({names})" if table is PROGRESS else ""
+            where = f" WHERE {self._name} NOT IN ({names})" if table is PROGRESS else ""
             self.cursor.execute(f"DELETE FROM {table.name}{where}")
         self.connection.commit()
         self.begun = False

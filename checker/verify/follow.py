@@ -20,12 +20,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from leasehold.checker.history.fault import UNDECIDED, CutFault
-from leasehold.checker.verify.blame import Blame, Blaming
-from leasehold.checker.verify.history import HistoryResult, HistoryVerification, Violation, events_of
+from leasehold.checker.verify.history import HistoryVerification
 from leasehold.checker.verify.kept import Follower
+from leasehold.checker.verify.result import HistoryResult, Violation
 from leasehold.impl.events.chain import ChainError, ChainVerifier, Tampering
 from leasehold.impl.events.event import AnyEvent, digest
 from leasehold.impl.events.lines import EventLines
@@ -37,7 +37,6 @@ from leasehold.impl.store.store import StoreError
 PAGE = 1000  # events of a source in a round
 AHEAD = 5000  # events of a source that wait for others, above which it is not read
 SHARE = 20  # of the time that passes, time passes in runs that stand for at most one in so many parts
-MOST_BLAMED = 100_000  # events, all of which are judged once more where one is violated
 LEAST_SECONDS = 5.0  # between two times at which it does
 
 Page = list[tuple[AnyEvent, bytes]]
@@ -85,7 +84,7 @@ class ChainReader:
         self.verifier: ChainVerifier | None = None
         self.cut_off = 0
         self._lines: EventLines | None = None
-        self._bodies: Iterator[bytes] = iter(())
+        self._events: Iterator[tuple[AnyEvent, bytes]] = iter(())
         self._moment: SourceMoment | None = None
         self._error: ChainError | None = None  # with which the next page begins
 
@@ -113,17 +112,15 @@ class ChainReader:
             raise self._error
         if self._lines is None:
             self._begin()
-        lines, verifier, kept = self._lines, self.verifier, self.kept
-        assert lines is not None
-        assert verifier is not None
         page: Page = []
+        kept = self.kept
         while len(page) < most:
             try:
-                body = next(self._bodies, None)
-                if body is None:
-                    self._end(lines, verifier)
+                following = next(self._events, None)
+                if following is None:
+                    self._end()
                     return page, True
-                event = verifier.take(body)
+                event, body = following
                 if event.position == kept.position and digest(body) != kept.digest:
                     raise self._other_chain()
             except ChainError as error:
@@ -132,7 +129,7 @@ class ChainReader:
                 self._error = error  # what is before it is kept
                 return page, False
             if event.position > kept.position and (self.within is None or event.position in self.within):
-                page.append((event, body))
+                page.append(following)
                 self.last = max(self.last, event.position)
         return page, False
 
@@ -154,17 +151,13 @@ class ChainReader:
                 raise ChainError(Tampering.GAP, kept.position + 1, reason)
             before = kept.digest if kept.position and header.after == kept.position else None
             self.verifier = ChainVerifier(self.trust, self.actor, header.after, before)
-        self._bodies = iter(self._lines)
-
-    def _end(self, lines: EventLines, verifier: ChainVerifier) -> None:
-        self._lines, moment = None, self._moment
-        assert moment is not None
         unsigned = self.unsigned or self.trust is None or not self.source.signed
-        try:
-            lines.check_end(verifier, unsigned)
-        except ChainError as error:
-            if error.kind is not Tampering.REVOKED or not self.live:
-                raise  # a live chain may have a later seal that counts
+        self._events = self._lines.verified(self.verifier, unsigned, later=self.live)
+
+    def _end(self) -> None:
+        self._lines, moment, verifier = None, self._moment, self.verifier
+        assert moment is not None
+        assert verifier is not None
         position = verifier.last or verifier.after
         if position < self.kept.position:
             raise self._other_chain(f"its last event is {position}")
@@ -221,7 +214,6 @@ class SourceVerification:
         self.unreachable: dict[str, str] = {}
         self.broken: set[str] = set()
         self.violations: list[Violation] = []
-        self._known = len(verification.result.violations)
         self._whole: set[str] = set()  # those of which the last pass is at its end
         self._told: dict[str, int] = {}  # the position that an actor was told last
         self._stuck = False
@@ -238,7 +230,7 @@ class SourceVerification:
         self._stuck = not come  # those that are far ahead may be what others wait for
         if judge:
             self.verification.judge()
-            self.violations = self._new_violations()
+            self.violations = self.verification.blame()
             self._acknowledge()
         return come
 
@@ -253,7 +245,7 @@ class SourceVerification:
             for reason in self.unreachable.values():
                 raise Unreachable(reason)
         result = self.verification.end(self.broken)
-        self._new_violations()
+        self.verification.blame()
         return result
 
     def pass_time(self, always: bool = False) -> None:
@@ -262,7 +254,7 @@ class SourceVerification:
         if always or waited >= max(LEAST_SECONDS, SHARE * self._cost):
             began = time.monotonic()
             self.verification.pass_time()
-            self.violations = self._new_violations()
+            self.violations = self.verification.blame()
             self._passed, self._cost = time.monotonic(), time.monotonic() - began
 
     def leave(self) -> None:
@@ -271,26 +263,6 @@ class SourceVerification:
             if isinstance(reader.source, ActorSource | ConfiguredSource):
                 with suppress(ClientError):
                     reader.source.leave(self.name)
-
-    def _new_violations(self) -> list[Violation]:
-        """The violations since the last time; the result says then whose fault each of all is (blame.py)."""
-        result, kept, known = self.verification.result, self.verification.kept, self._known
-        blames: Iterable[Blame]
-        self._known = len(result.violations)
-        if known == self._known:
-            return []
-        if result.events > MOST_BLAMED:
-            reason = f"there are more than {MOST_BLAMED:,} events to be judged; `leasehold conform` judges them"
-            blames = (v.blame or Blame("unknown", reason) for v in result.violations)
-        else:
-            blaming = Blaming(self.verification.known, kept.chains(self.verification.cursor), result.faults)
-            blames = (v.blame or self._blame(blaming, v) for v in result.violations)
-        result.violations = [replace(v, blame=blame) for v, blame in zip(result.violations, blames, strict=False)]
-        return result.violations[known:]
-
-    def _blame(self, blaming: Blaming, violation: Violation) -> Blame:
-        cuts = self.verification.until_decided(violation)
-        return blaming.blame(violation.of, violation.run, events_of(cuts), cuts[-1].state)
 
     def _read(self, actor: str, reader: ChainReader) -> bool:
         try:

@@ -1,25 +1,31 @@
-"""The events of all actors in the tables, and how far they are kept and judged.
+"""The state of a verification in its database: events, runs, and how far all is kept and judged.
 
 Theory of operation. An event is kept as it was written, with its actor's position, and has a number once it is judged;
 so what waits for other actors is the end of each chain. New events, the cuts that they lead to, what was found and how
 far it all is are written in one transaction: after a crash all of it is there, or nothing. `Follower` says how far a
 chain has come; whoever follows an actor reads on from there, and knows by the digest that it is the same chain.
 
-A run is had again from its rows of `cut`, which name the events that say what changed (cuts.py).
+Only runs that go on are in memory. The others, and after a crash all, are had again when an event of theirs comes: from
+their rows of `cut`, which name the events that say what changed (cuts.py).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from leasehold.checker.history.fault import CutFault
 from leasehold.checker.history.fold import lease_of
-from leasehold.checker.verify.cuts import StoredCut
-from leasehold.checker.verify.recorder import Cursor
-from leasehold.checker.verify.schema import ACTOR_MACHINE, EVENT, FAULT, FOLLOWER, PROGRESS, Table, Tables
+from leasehold.checker.history.merge import Sent
+from leasehold.checker.verify.cuts import ConsistentCuts, Cut, RunState, RunSteps, StoredCut
+from leasehold.checker.verify.database import VerifyDatabase
+from leasehold.checker.verify.incremental import DecidedCut, KeptFindings
+from leasehold.checker.verify.queries import PropertyQuery
+from leasehold.checker.verify.recorder import RunRecorder
+from leasehold.checker.verify.schema import ACTOR_MACHINE, EVENT, FAULT, FOLLOWER, PROGRESS, Cursor, Table, Tables
+from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.events.event import (
     ROOT,
@@ -35,7 +41,6 @@ from leasehold.impl.events.event import (
 )
 
 WITHOUT_CONTENT = ("", "clock", "crash", "recover", "passed")  # causes of cuts that need no event to be had again
-CHUNK = 400  # values of one IN (...)
 
 
 @dataclass(slots=True)
@@ -111,7 +116,7 @@ class KeptEvents:
     def write(self, cursor: Cursor) -> None:
         """Writes the events that are new, and the numbers of those that were judged."""
         if self._new:
-            cursor.executemany(self.tables.insert(EVENT), [tuple(row) for row in self._new.values()])
+            cursor.executemany(self.tables.inserts[EVENT.name], [tuple(row) for row in self._new.values()])
         if self._numbered:
             where = f"SET judged = {self.mark} WHERE actor = {self.mark} AND position = {self.mark}"
             cursor.executemany(f"UPDATE event {where}", self._numbered)
@@ -137,18 +142,18 @@ class KeptEvents:
         self._put(cursor, PROGRESS, [(word, json.dumps(value)) for word, value in progress.items()])
         new = enumerate(faults[self._faults :], self._faults + 1)
         if rows := [(number, f.actor, f.position, f.run, f.reason, f.kind) for number, f in new]:
-            cursor.executemany(self.tables.insert(FAULT), rows)
+            cursor.executemany(self.tables.inserts[FAULT.name], rows)
         self._faults, self._moved = len(faults), set()
 
     def _put(self, cursor: Cursor, table: Table, rows: list[tuple[Any, ...]]) -> None:
         """Writes rows, over those of the same key."""
         size, stored = len(table.key), self._stored.setdefault(table.name, set())
-        names = [self.tables.dialect.identifier(key) for key in table.key]
-        where = " AND ".join(f"{name} = {self.mark}" for name in names)
         if old := [row[:size] for row in rows if row[:size] in stored]:
+            names = (self.tables.dialect.identifier(key) for key in table.key)
+            where = " AND ".join(f"{name} = {self.mark}" for name in names)
             cursor.executemany(f"DELETE FROM {table.name} WHERE {where}", old)
         if rows:
-            cursor.executemany(self.tables.insert(table), rows)
+            cursor.executemany(self.tables.inserts[table.name], rows)
             stored |= {row[:size] for row in rows}
 
     # Reading
@@ -190,21 +195,6 @@ class KeptEvents:
             chains[actor].append(read(body.encode()))
         return chains
 
-    def cuts(self, cursor: Cursor, run: int, until: int | None = None) -> list[StoredCut]:
-        """The cuts of a run, to one of this number, as far as they were written."""
-        now = "NULL" if self.tables.system.clock is None else "cut.now"
-        at = "" if until is None else f" AND cut.number <= {until:d}"
-        rows = self._rows(
-            cursor,
-            f"SELECT {now}, cut.cause, cut.event, cut.actor, cut.position, event.body FROM cut "
-            "LEFT JOIN event ON event.actor = cut.actor AND event.position = cut.position "
-            f"WHERE cut.run = {run:d}{at} ORDER BY cut.number",
-        )
-        return [
-            StoredCut(now, cause, of, actor, position, None if cause in WITHOUT_CONTENT else read(body.encode()))
-            for now, cause, of, actor, position, body in rows
-        ]
-
     def steps(self, cursor: Cursor, run: str) -> Iterator[MachineStep]:
         """The steps of a run that have had their turn, also where the run is not judged."""
         return (event.step for event in self._judged(cursor, run) if isinstance(event, StepEvent))
@@ -219,17 +209,159 @@ class KeptEvents:
         for (body,) in self._rows(cursor, f"SELECT body FROM event WHERE {where}", (run,)):
             yield read(body.encode())
 
-    def known_of(self, cursor: Cursor, table: str, runs: Iterable[int]) -> set[tuple[int, str]]:
-        """The run and property of what `violation` or `witness` has of some runs."""
-        numbers, pairs = sorted(set(runs)), set()
-        for at in range(0, len(numbers), CHUNK):
-            among = ", ".join(map(str, numbers[at : at + CHUNK]))
-            pairs |= {*self._rows(cursor, f"SELECT run, property FROM {table} WHERE run IN ({among})")}
-        return pairs
-
     def _rows(self, cursor: Cursor, query: str, values: tuple[Any, ...] = ()) -> list[Any]:
         cursor.execute(query, values)
         return [tuple(row) for row in cursor.fetchall()]
+
+
+class FoundViolation(NamedTuple):
+    """A violation: the query that has found it, at which cut, and the run up to there."""
+
+    query: PropertyQuery
+    cut: int
+    run: RunState
+    cuts: list[Cut]
+
+
+class VerifyCheckpoint:
+    """The state of a verification in its database: runs, events, and how far it is.
+
+    Args:
+        known: the system.
+        database: it is open.
+        findings: asks the properties.
+
+    Attributes:
+        events, recorder: what is new of events, and of runs.
+    """
+
+    def __init__(self, known: CutsOfSystem, database: VerifyDatabase, findings: KeptFindings) -> None:
+        self.known, self.database, self.cursor, self.findings = known, database, database.cursor, findings
+        self.events = KeptEvents(database.tables)
+        self.recorder = RunRecorder(database.tables, known.layout)
+        self._steps = RunSteps(known, lambda event, run, reason: None)
+        self._name = database.tables.dialect.identifier("name")
+
+    def begin(self, actors: Iterable[str], whole: bool) -> tuple[ConsistentCuts, dict[str, int], list[FoundViolation]]:
+        """Returns the cuts of some actors; of the verification that they go on from, counts and violations.
+
+        Args:
+            actors: those that are followed; those of the database are, too.
+            whole: as `ConsistentCuts` has it.
+        """
+        if not self.database.begun:
+            return ConsistentCuts(self.known, actors, self._recall, whole), {"events": 0, "cuts": 0}, []
+        progress, faults, machines = self.events.load(self.cursor)
+        actors = [*dict.fromkeys((*actors, *self.events.followers))]
+        cuts = ConsistentCuts(self.known, actors, self._recall, whole)
+        cuts.forgot = True
+        self.recorder.entry = progress["entry"]
+        self.recorder.begun = cuts.begun = progress["runs"]
+        self.events.judged, cuts.now, cuts.told = progress["judged"], progress["now"], progress["told"]
+        cuts.down, cuts.recovered = progress["down"], progress["recovered"]
+        cuts.starting = {actor: (position, since) for actor, (position, since) in progress["starting"].items()}
+        cuts.stopping = {*progress["stopping"], *(a for a in actors if a not in self.events.followers)}
+        cuts.broken_specs = {(actor, spec) for actor, spec in progress["broken_specs"]}
+        cuts.own = machines
+        for fault in faults:
+            cuts.merge.fault(fault)
+        first = dict(self._rows("SELECT actor, MIN(position) FROM event GROUP BY actor"))
+        for actor, follower in self.events.followers.items():
+            waiting = self.events.waiting(self.cursor, actor)
+            passed = self.events.last_judged(self.cursor, actor)
+            cuts.merge.resume(actor, first.get(actor, 0), follower.position, waiting, passed)
+        cuts.asleep = {n for (n,) in self._rows(f"SELECT {self._name} FROM run WHERE judged AND NOT settled")}
+        before = self.findings.load(self.cursor, progress["checked"], progress["covered"])
+        counts = {name: progress[name] for name in ("events", "cuts")}
+        return cuts, counts, [self._found(one) for one in before]
+
+    def write(self, cuts: ConsistentCuts) -> None:
+        """Writes the events and runs that are new, in a transaction that `commit` ends."""
+        self.database.begin()
+        self.events.judge(cuts.judged)
+        cuts.judged.clear()
+        self.events.write(self.cursor)
+        self.recorder.write(self.cursor, cuts.touched.values())
+
+    def commit(
+        self, cuts: ConsistentCuts, counts: Mapping[str, int], ended: Literal["", "settled", "all"] = ""
+    ) -> list[FoundViolation]:
+        """Writes what is new, asks the properties of it, and makes both last; returns the violations that are new.
+
+        Runs that stand still are not kept in memory any more.
+
+        Args:
+            cuts: as they are.
+            counts: of `events` and `cuts`, for who goes on.
+            ended: the runs of which nothing more comes: none, those in an end that the system allows, or all.
+        """
+        self.write(cuts)
+        if ended:
+            self.recorder.end_all(self.cursor, ended)
+        found = [self._found(one) for one in self.findings.ask(self.cursor)]
+        keys, cuts.changed = sorted(cuts.changed), set()
+        progress = {
+            **counts,
+            "checked": self.findings.check.checked,
+            "covered": self.findings.covered,
+            "entry": self.recorder.entry,
+            "judged": self.events.judged,
+            "runs": cuts.begun,
+            "now": cuts.now,
+            "told": cuts.told,
+            "down": cuts.down,
+            "recovered": cuts.recovered,
+            "starting": cuts.starting,
+            "stopping": sorted(cuts.stopping),
+            "broken_specs": sorted(cuts.broken_specs),
+        }
+        self.events.write_progress(self.cursor, cuts.faults, [(*key, *cuts.own[key]) for key in keys], progress)
+        self.database.connection.commit()
+        self.database.count(counts["events"])
+        for number in cuts.forget():
+            self.recorder.forget(number)
+        return found
+
+    def _found(self, one: DecidedCut) -> FoundViolation:
+        return FoundViolation(one.query, one.cut, *self.rebuilt(one.run, one.cut))
+
+    def rebuilt(self, run: int | str, until: int | None = None) -> tuple[RunState, list[Cut]]:
+        """A run by its number or name, from its cuts to one of this number, as far as they were written."""
+        key = "run" if isinstance(run, int) else self._name
+        ((number, name),) = self._rows(f"SELECT run, {self._name} FROM run WHERE {key} = {self.events.mark}", (run,))
+        now = "NULL" if self.database.tables.system.clock is None else "cut.now"
+        at = "" if until is None else f" AND cut.number <= {until:d}"
+        rows = self._rows(
+            f"SELECT {now}, cut.cause, cut.event, cut.actor, cut.position, event.body FROM cut "
+            "LEFT JOIN event ON event.actor = cut.actor AND event.position = cut.position "
+            f"WHERE cut.run = {number:d}{at} ORDER BY cut.number"
+        )
+        stored = [
+            StoredCut(now, cause, of, actor, position, None if cause in WITHOUT_CONTENT else read(body.encode()))
+            for now, cause, of, actor, position, body in rows
+        ]
+        return self._steps.rebuild(name, number, stored)
+
+    def _recall(self, name: str) -> tuple[RunState, Sent] | None:
+        """A run that is not in memory, from its cuts and the records that were found in it."""
+        columns = "run, judged, settled, machines, forgotten, ended IS NOT NULL"
+        rows = self._rows(f"SELECT {columns} FROM run WHERE {self._name} = {self.events.mark}", (name,))
+        if not rows:
+            return None
+        ((number, judged, settled, machines, forgotten, ended),) = rows
+        forgotten = self.recorder.recall_row(name, number, (bool(judged), bool(settled), machines, forgotten))
+        if not judged:
+            return RunState(name, number, [], judged=False), _sent(self.events.steps(self.cursor, name))
+        run, rebuilt = self.rebuilt(name)
+        for event in self.events.told(self.cursor, name):
+            self._steps.tell_again(run, event)
+        self.recorder.recall(number, ((cut.state, cut.replaces) for cut in rebuilt), bool(ended))
+        run.over, run.forgotten = bool(settled), forgotten
+        return run, _sent(cut.step for cut in rebuilt if cut.step is not None)
+
+    def _rows(self, query: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        self.cursor.execute(query, values)
+        return list(self.cursor.fetchall())
 
 
 def run_of(event: AnyEvent) -> str:
@@ -242,3 +374,15 @@ def run_of(event: AnyEvent) -> str:
         case RefusedEvent() | ForgottenEvent():
             return "" if event.lease == BELOW else event.lease
     return ""
+
+
+def _sent(steps: Iterable[MachineStep]) -> Sent:
+    """The greatest numbers that were sent in a run; what was received counts as sent."""
+    sent: Sent = {}
+    for step in (one for outer in steps for one in outer.walk()):
+        numbers = [((step.machine, to), n) for to, n in step.record.sent.items()]
+        if step.received is not None:  # perhaps of the machine itself, which has sent more since
+            numbers.append(((step.received.machine, step.machine), step.received.number))
+        for key, number in numbers:
+            sent[key] = max(number, sent.get(key, 0))
+    return sent

@@ -10,12 +10,24 @@ was taken, but by the actors' clocks it had. So it is on its way again right bef
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 from leasehold.checker.explore import channels
+from leasehold.checker.explore.layout import Lane
+from leasehold.checker.history.fault import CONTRADICTION
+from leasehold.checker.verify.system import CutsOfSystem
+from leasehold.impl.core.values import ValueFault, from_plain
+from leasehold.impl.events.event import MachineStep
 from leasehold.spec.language.model import Channel
+
+
+class Unjudged(Exception):
+    """A run cannot be judged from here on; the message says why, and `kind` is that of the fault."""
+
+    kind = CONTRADICTION
 
 
 @dataclass
@@ -76,3 +88,86 @@ class ReplayedLane:
             case "fifo":
                 return tuple((1, kind, fields) for _, kind, fields in self.waiting)
         return tuple(sorted(((1, kind, fields) for _, kind, fields in self.waiting), key=repr))
+
+
+Lanes: TypeAlias = dict[int, ReplayedLane]  # by cell of the state of a run, those that have carried a message
+
+
+class RunMessages:
+    """Takes the messages of runs from step to step.
+
+    Args:
+        known: the system.
+    """
+
+    def __init__(self, known: CutsOfSystem) -> None:
+        self.known = known
+
+    def late(self, lanes: Lanes, state: list[Any], step: MachineStep) -> bool:
+        """Has what a step takes on its way, where its sender has moved on from it; returns whether it has."""
+        lane = self._received_on(step)
+        replayed = None if lane is None else lanes.get(lane.cell)
+        if lane is None or replayed is None or step.received is None or not replayed.late(step.received.number):
+            return False
+        state[lane.cell] = replayed.content()
+        return True
+
+    def take(self, lanes: Lanes, state: list[Any], step: MachineStep, place: tuple[str, int]) -> Iterator[str]:
+        """Takes the messages that a step has received and sent into a state; yields in words what is wrong with it.
+
+        Args:
+            lanes: of the run.
+            state: of the run.
+            step: which.
+            place: role and number of its machine.
+
+        Raises:
+            Unjudged: it cannot be judged.
+        """
+        touched: Lanes = {}
+        received, lane = step.received, self._received_on(step)
+        if received is not None and lane is not None:
+            replayed = touched[lane.cell] = self._replayed(lanes, lane)
+            if received.number <= replayed.received:
+                receipt = f"{step.machine} takes {step.event} with number {received.number}"
+                yield f"{receipt}, and has received {replayed.received} before"
+            replayed.receive(received.number)
+        for sent in step.sends:
+            to = self.known.machine(sent.to)
+            lane = None if to is None else self._lane(step.machine, to, sent.message)
+            if lane is None:
+                raise Unjudged(f"{step.machine} sends {sent.message} to {sent.to}, and no channel leads there")
+            kinds = self.known.system.messages[sent.message].fields
+            try:
+                fields = tuple(from_plain(f.type, sent.fields[f.name]) for f in kinds)
+            except (ValueFault, KeyError) as why:
+                raise Unjudged(f"the message {sent.message} has a field that it cannot have: {why}") from None
+            replayed = touched[lane.cell] = self._replayed(lanes, lane)
+            replayed.send(sent.number, sent.message, fields)
+        for lane, name, sends in self.known.lanes_of[place]:  # numbers that no message of the run's events had
+            number = (step.record.sent if sends else step.record.received).get(name, 0)
+            if not number:
+                continue
+            replayed = self._replayed(lanes, lane)
+            if number > (replayed.newest if sends else replayed.received):
+                replayed.found(**{"newest" if sends else "received": number})
+                touched[lane.cell] = replayed
+        for cell, replayed in touched.items():
+            state[cell] = replayed.content()
+
+    def _replayed(self, lanes: Lanes, lane: Lane) -> ReplayedLane:
+        replayed = lanes.get(lane.cell)
+        if replayed is None:
+            replayed = lanes[lane.cell] = ReplayedLane(lane.channel)
+        return replayed
+
+    def _received_on(self, step: MachineStep) -> Lane | None:
+        """The lane over which a step has received something."""
+        to = self.known.machine(step.machine)
+        return None if to is None or step.received is None else self._lane(step.received.machine, to, step.event)
+
+    def _lane(self, sender: str, receiver: tuple[str, int], message: str) -> Lane | None:
+        place = self.known.machine(sender)
+        if place is None or message not in self.known.system.messages:
+            return None
+        return self.known.layout.lane(self.known.system.channel_of(message).name, place[1], receiver[1])

@@ -12,9 +12,8 @@ from collections.abc import Container, Iterable
 from pathlib import Path
 
 from leasehold.checker.verify.database import VerifyDatabase
-from leasehold.checker.verify.incremental import QueryCursor
 from leasehold.checker.verify.queries import CHECKED, PropertyQuery
-from leasehold.checker.verify.schema import FOREVER
+from leasehold.checker.verify.schema import FOREVER, Cursor
 from leasehold.impl.words import counted
 
 _STRING_OR_COMMENT = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -46,7 +45,7 @@ def try_queries(queries: Iterable[PropertyQuery], database: VerifyDatabase, know
     database.connection.commit()
 
 
-def check_found(cursor: QueryCursor, query: PropertyQuery, run: object, cut: object) -> None:
+def check_found(cursor: Cursor, query: PropertyQuery, run: object, cut: object) -> None:
     """Checks whether what a query of a user yields is a cut.
 
     Raises:

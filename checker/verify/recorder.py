@@ -8,26 +8,21 @@ that is forgotten the rows that still last are had again from its cuts (`recall`
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
-from typing import Any, Protocol
+from typing import Any, Literal
 
 from leasehold.checker.explore import channels
 from leasehold.checker.explore.layout import Lane, Layout, State
 from leasehold.checker.explore.step import Action
-from leasehold.checker.verify.schema import FOREVER, LANE, LASTING, RUN, SEPARATED, Table, Tables, content, encoded
+from leasehold.checker.verify.cuts import REPLACING, Cut, RunState
+from leasehold.checker.verify.schema import FOREVER, LANE, LASTING, SEPARATED, Cursor, Table, Tables, content, encoded
+from leasehold.impl.actor.table import BELOW
+from leasehold.impl.events.event import ForgottenEvent
 from leasehold.spec.language.lower import ModelActor
 from leasehold.spec.language.model import Role
-
-
-class Cursor(Protocol):
-    """A cursor as Python's database API has it (PEP 249)."""
-
-    def execute(self, query: str, parameters: Any = ...) -> Any: ...
-    def executemany(self, query: str, parameters: Any) -> Any: ...
-    def fetchall(self) -> Any: ...
 
 
 @dataclass(slots=True)
@@ -49,6 +44,16 @@ class _Run:
     messages: int = 0
     before: State | None = None  # the last state
     rows: dict[tuple[str, Hashable], list[LastingRow]] = field(default_factory=dict)  # those that still last
+    ended: bool = False  # nothing more comes, as its claims about what comes were told
+
+
+@dataclass(slots=True)
+class _Row:
+    """The table's entry of a run that is not in memory and whose machines are being forgotten."""
+
+    number: int
+    machines: int
+    forgotten: int
 
 
 class RunRecorder:
@@ -61,12 +66,16 @@ class RunRecorder:
 
     def __init__(self, tables: Tables, layout: Layout) -> None:
         self.tables, self.layout, self.system = tables, layout, tables.system
+        self._all = [*tables.tables()]
+        self._at = {table.name: {c.name: n for n, c in enumerate(table.columns)} for table in self._all}
         self.entry = self.begun = 0
         self._runs: dict[int, _Run] = {}
         self._new: dict[str, list[tuple[Any, ...]]] = defaultdict(list)  # rows to insert, by table
         self._begun: list[tuple[Table, LastingRow]] = []
         self._over: list[tuple[Table, LastingRow, int]] = []
         self._ended: dict[int, int | None] = {}
+        self._written: dict[int, tuple[Any, ...]] = {}  # by run in memory, what its row of `run` has
+        self._closing: dict[str, _Row] = {}
         self._stops = {actor.name: layout.stopping(actor) for actor in layout.actors}
         self._pairs = [(a, b, layout.separating(a, b)) for a, b in combinations(layout.actors, 2)]
         self._parts = list(self._all_parts())
@@ -75,12 +84,49 @@ class RunRecorder:
             for cell in cells:
                 self._parts_of[cell].append(number)
 
+    def record(self, cursor: Cursor, cuts: Iterable[Cut | ForgottenEvent], runs: Mapping[str, RunState]) -> int:
+        """Takes the cuts of runs in memory, and machines that are forgotten between them; returns how many cuts."""
+        count = 0
+        for cut in cuts:
+            if isinstance(cut, ForgottenEvent):
+                self._forgotten(cursor, cut.lease, runs.get(cut.lease))
+                continue
+            count += 1
+            if cut.action is None:
+                self.begin(cut.run, cut.state, cut.actor, cut.position)
+                continue
+            if cut.action.kind in REPLACING:
+                self.replace(cut.number, cut.state)
+            if self._runs[cut.number].ended:
+                self.go_on(cut.number)
+            self.step(cut.number, cut.state, cut.action, cut.actor, cut.position)
+        return count
+
+    def _forgotten(self, cursor: Cursor, name: str, run: RunState | None) -> None:
+        """A machine of a run is forgotten; with the last one, nothing more comes of the run."""
+        if run is not None:
+            if run.judged and run.forgotten == _row_of(run)[2]:
+                self.end(run.number)
+                run.over = True
+            return
+        row = self._closing.get(name)
+        if row is None:
+            where = f"{self.tables.dialect.identifier('name')} = {self.tables.dialect.mark} AND judged"
+            cursor.execute(f"SELECT run, machines, forgotten FROM run WHERE {where}", (name,))
+            for values in cursor.fetchall():
+                row = self._closing[name] = _Row(*values)
+        if row is not None:
+            row.forgotten += 1
+            if row.forgotten == row.machines:
+                self.end(row.number)
+
     def begin(self, name: str, state: State, actor: str = "", position: int = 0) -> int:
         """A new run, and its cut 0; returns its number."""
         self.begun += 1
         run = _Run(self.begun)
         self._runs[run.run] = run
-        self._new["run"].append((run.run, name, None, True, False, 0, 0))
+        self._written[run.run] = (True, False, 0, 0)
+        self._new["run"].append((run.run, name, None, *self._written[run.run]))
         self.step(run.run, state, None, actor, position)
         return run.run
 
@@ -108,24 +154,37 @@ class RunRecorder:
         """Nothing more comes of a run."""
         self.entry += 1  # its own, as what is new is asked for by entry
         self._ended[run] = self.entry
+        if run in self._runs:
+            self._runs[run].ended = True
+
+    def end_all(self, cursor: Cursor, which: Literal["settled", "all"]) -> None:
+        """Nothing more comes of any run, or of those in an end that the system allows; all of them were written."""
+        settled = " AND settled" if which == "settled" else ""
+        cursor.execute(f"SELECT run FROM run WHERE ended IS NULL AND judged{settled} ORDER BY run")
+        for (run,) in cursor.fetchall():
+            self.end(run)
+        self._write_ended(cursor)
 
     def go_on(self, run: int) -> None:
         """A run has not ended, though it was said so."""
         self._ended[run] = None
+        self._runs[run].ended = False
 
     def forget(self, run: int) -> None:
         """All of a run that was written need not be in memory."""
         self._runs.pop(run, None)
+        self._written.pop(run, None)
 
-    def recall(self, run: int, states: Iterable[tuple[State, bool]]) -> None:
+    def recall(self, run: int, states: Iterable[tuple[State, bool]], ended: bool = False) -> None:
         """Has a run in memory again, of which everything was written.
 
         Args:
             run: its number.
             states: of its cuts, and whether it is one that `replace` has had.
+            ended: whether it has ended.
         """
         new, self._begun, self._over = (self._begun, self._over), [], []
-        r = self._runs[run] = _Run(run)
+        r = self._runs[run] = _Run(run, ended=ended)
         for state, replaced in states:
             self._histories(r, r.cuts + replaced, state)
             r.cuts += 1 + replaced
@@ -133,6 +192,13 @@ class RunRecorder:
             for row in rows:
                 row.stored = True
         self._begun, self._over = new
+
+    def recall_row(self, name: str, number: int, row: tuple[Any, ...]) -> int:
+        """Takes what the table of runs has of a run that is recalled; returns how many machines are forgotten."""
+        self._written[number] = row
+        closing = self._closing.pop(name, None) if row[0] else None
+        forgotten: int = row[-1] if closing is None else closing.forgotten
+        return forgotten
 
     # What lasts
 
@@ -231,32 +297,50 @@ class RunRecorder:
             if row.stored:
                 self._over.append((table, row, cut - 1))
             else:
-                row.values[table.at("until")] = cut - 1
+                row.values[self._at[table.name]["until"]] = cut - 1
         r.rows[table.name, key] = kept
 
-    def write(self, cursor: Cursor) -> None:
-        """Writes all that is new. Rows that end come first, as a key must not be there twice."""
-        over: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+    def write(self, cursor: Cursor, touched: Iterable[RunState] = ()) -> None:
+        """Writes all that is new, and what the table says of runs. Rows that end come first, as keys are unique."""
+        mark, over = self.tables.dialect.mark, defaultdict[str, list[tuple[Any, ...]]](list)
         for table, row, until in self._over:
-            over[table.name].append((until, *(row.values[table.at(k)] for k in table.key)))
+            over[table.name].append((until, *(row.values[self._at[table.name][k]] for k in table.key)))
         for table, row in self._begun:
             self._new[table.name].append(tuple(row.values))
-            row.stored = row.values[table.at("until")] == FOREVER
-        for table in self.tables.tables():
+            row.stored = row.values[self._at[table.name]["until"]] == FOREVER
+        for table in self._all:
             if ended := over.get(table.name):
-                where = " AND ".join(f"{k} = {self.tables.dialect.mark}" for k in table.key)
-                mark = self.tables.dialect.mark
+                where = " AND ".join(f"{k} = {mark}" for k in table.key)
                 cursor.executemany(f"UPDATE {table.name} SET until = {mark} WHERE {where}", ended)
             if rows := self._new.get(table.name):
-                cursor.executemany(self.tables.insert(table), rows)
-        if self._ended:
-            mark = self.tables.dialect.mark
-            cursor.executemany(
-                f"UPDATE {RUN.name} SET ended = {mark} WHERE run = {mark}",
-                [(entry, run) for run, entry in self._ended.items()],
-            )
+                cursor.executemany(self.tables.inserts[table.name], rows)
+        self._write_ended(cursor)
         self._new.clear()
-        self._begun, self._over, self._ended = [], [], {}
+        self._begun, self._over = [], []
+        changed = []
+        for run in touched:
+            values, written = _row_of(run), self._written.get(run.number)
+            if written != values and (run.judged or written is None or written[0]):
+                self._written[run.number] = values
+                changed.append((*values, run.number))
+        if changed:
+            assignments = ", ".join(f"{name} = {mark}" for name in ("judged", "settled", "machines", "forgotten"))
+            cursor.executemany(f"UPDATE run SET {assignments} WHERE run = {mark}", changed)
+        if self._closing:
+            counts = [(one.forgotten, one.number) for one in self._closing.values()]
+            cursor.executemany(f"UPDATE run SET forgotten = {mark} WHERE run = {mark}", counts)
+            self._closing.clear()
+
+    def _write_ended(self, cursor: Cursor) -> None:
+        if self._ended:
+            mark, ended = self.tables.dialect.mark, [(entry, run) for run, entry in self._ended.items()]
+            cursor.executemany(f"UPDATE run SET ended = {mark} WHERE run = {mark}", ended)
+            self._ended = {}
+
+
+def _row_of(run: RunState) -> tuple[bool, bool, int, int]:
+    """Returns what the table of runs says of one: `judged`, `settled`, `machines` and `forgotten`."""
+    return run.judged, run.over, sum(key.lease != BELOW for key in run.machines.machines), run.forgotten
 
 
 def _told(action: Action | None) -> tuple[Any, ...]:

@@ -1,8 +1,11 @@
-"""The cuts of a run as a path, which is printed and drawn as the explorer's."""
+"""The result of verifying a history: its violations, each with its run as a path, drawn as the explorer's; faults."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice, pairwise
 from typing import Any
 
@@ -10,10 +13,137 @@ from leasehold.checker.conform.comparison import show_said
 from leasehold.checker.explore.layout import Layout
 from leasehold.checker.explore.paths import snapshot_of
 from leasehold.checker.explore.result import Driven, Path, Sent, Snapshot, Step
+from leasehold.checker.history.fault import UNDECIDED, CutFault
+from leasehold.checker.verify.blame import Blame
 from leasehold.checker.verify.cuts import ConsistentCuts, Cut
 from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.impl.events.event import AnyEvent, MachineStep
 from leasehold.spec.language.model import Datum, System, machine_name
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A property that does not hold in a run, at the first cut at which it shows.
+
+    Attributes:
+        property: its name; where it is claimed of each value of variables, with the values.
+        of: its name alone.
+        doc, source, claim: as the specification has them; the claim is text in lines.
+        run, cut: which; cuts are counted from 0.
+        now: the time at the cut.
+        actors: those that have taken a step in the run before, the last one first.
+        events: actor and position of the events of the run up to the cut, in the order that was judged.
+        layout, cuts: the run up to the cut.
+        blame: whose fault it is, where that was asked (blame.py).
+    """
+
+    property: str
+    of: str
+    doc: str
+    source: str
+    run: str
+    cut: int
+    now: int | None
+    actors: tuple[str, ...]
+    events: tuple[tuple[str, int], ...]
+    layout: Layout = field(repr=False, compare=False)
+    cuts: tuple[Cut, ...] = field(repr=False, compare=False)
+    blame: Blame | None = None
+    claim: str = ""
+
+    @cached_property
+    def path(self) -> Path:
+        """The run up to the cut, as the explorer has paths."""
+        return drawn_path(self.layout, self.cuts)
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "property": self.property,
+            "doc": self.doc,
+            "claim": self.claim,
+            "source": self.source,
+            "run": self.run,
+            "cut": self.cut,
+            "now": self.now,
+            "actors": list(self.actors),
+            "events": [{"actor": actor, "position": position} for actor, position in self.events],
+            **({} if self.blame is None else {"blame": self.blame.as_json()}),
+        }
+
+
+@dataclass
+class HistoryResult:
+    """The result of verifying a history.
+
+    Attributes:
+        events, cuts, runs: how many there were.
+        over: how many of the runs are over.
+        asked: how many queries there are.
+        violations: at most one for each property and run.
+        faults: what is wrong with the events themselves, or could not be judged.
+        covered: by `sometimes` property, how many runs show it.
+        not_asked: properties that no query decides, with the reason.
+    """
+
+    events: int = 0
+    cuts: int = 0
+    runs: int = 0
+    over: int = 0
+    asked: int = 0
+    violations: list[Violation] = field(default_factory=list)
+    faults: list[CutFault] = field(default_factory=list)
+    covered: dict[str, int] = field(default_factory=dict)
+    not_asked: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def holds(self) -> bool:
+        return not self.violations and not self.faults
+
+    @property
+    def undecided(self) -> bool:
+        """Nothing is contradicted, but events are missing, so that not all was judged."""
+        return not self.holds and not self.violations and all(f.kind == UNDECIDED for f in self.faults)
+
+    def as_json(self) -> dict[str, object]:
+        verdict = "holds" if self.holds else "undecided" if self.undecided else "violated"
+        return {
+            "verdict": verdict,
+            "holds": self.holds,
+            "events": self.events,
+            "cuts": self.cuts,
+            "runs": self.runs,
+            "runs_over": self.over,
+            "properties": self.asked,
+            "violations": [v.as_json() for v in self.violations],
+            "faults": [f.as_json() for f in self.faults],
+            "covered": self.covered,
+            "not_asked": dict(self.not_asked),
+        }
+
+
+def together(results: Sequence[HistoryResult]) -> HistoryResult:
+    """Returns what the stretches of a history show together; a run that goes on over a migration counts in each."""
+    if len(results) == 1:
+        return results[0]
+    last, covered = results[-1], Counter[str]()
+    for result in results:
+        covered.update(result.covered)
+    return HistoryResult(
+        sum(r.events for r in results),
+        sum(r.cuts for r in results),
+        sum(r.runs for r in results),
+        sum(r.over for r in results),
+        last.asked,
+        [v for r in results for v in r.violations],
+        [fault for r in results for fault in r.faults],
+        dict(covered),
+        last.not_asked,
+    )
+
+
+def events_of(cuts: Iterable[Cut]) -> tuple[tuple[str, int], ...]:
+    """Actor and position of the events that cuts come from."""
+    return tuple(dict.fromkeys((cut.actor, cut.position) for cut in cuts if cut.position))
 
 
 def drawn_path(layout: Layout, cuts: Sequence[Cut]) -> Path:

@@ -49,7 +49,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from leasehold.checker.verify.sql.dialects import Dialect, Kind, kind_of
 from leasehold.spec.language import types as t
@@ -60,6 +60,14 @@ LASTING = 4  # columns of a machine or a message that come before what lasts
 LONGEST_NAME = 55  # of a table or column: PostgreSQL has 63 bytes
 
 ColumnKind: TypeAlias = Kind | Literal["key"]
+
+
+class Cursor(Protocol):
+    """A cursor as Python's database API has it (PEP 249)."""
+
+    def execute(self, query: str, parameters: Any = ...) -> Any: ...
+    def executemany(self, query: str, parameters: Any) -> Any: ...
+    def fetchall(self) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -86,10 +94,6 @@ class Table:
     @property
     def lasts(self) -> bool:
         return any(c.name == "until" for c in self.columns)
-
-    def at(self, column: str) -> int:
-        """The position of a column in a row."""
-        return [c.name for c in self.columns].index(column)
 
 
 def _columns(text: str) -> tuple[TableColumn, ...]:
@@ -149,6 +153,7 @@ class Tables:
 
     Attributes:
         machine_tables: by role, and of the shared variables; `channel_tables`: by channel.
+        inserts: by table, the statement that inserts a row.
     """
 
     def __init__(self, system: System, dialect: Dialect) -> None:
@@ -166,6 +171,11 @@ class Tables:
         mine = _Names(_named(_MESSAGE))
         every = dict.fromkeys(f.name for m in system.messages.values() for f in m.fields)
         self._message_fields = {name: mine.take(name) for name in every}
+        self.inserts: dict[str, str] = {}
+        for table in (*self.tables(), *KEPT):
+            columns = ", ".join(dialect.identifier(c.name) for c in table.columns)
+            marks = ", ".join([dialect.mark] * len(table.columns))
+            self.inserts[table.name] = f"INSERT INTO {table.name} ({columns}) VALUES ({marks})"
 
     def name(self, kind: Literal["role", "channel", "message", "type"], name: str) -> str:
         return self.dialect.identifier(self._names[kind, name])
@@ -240,11 +250,6 @@ class Tables:
     def tables(self) -> Iterator[Table]:
         """All that runs are written to."""
         yield from (RUN, self.cut, *self.machine_tables.values(), *self.channel_tables.values(), LANE, SEPARATED)
-
-    def insert(self, table: Table) -> str:
-        """Returns what inserts a row."""
-        names = ", ".join(self.dialect.identifier(c.name) for c in table.columns)
-        return f"INSERT INTO {table.name} ({names}) VALUES ({', '.join([self.dialect.mark] * len(table.columns))})"
 
     def statements(self) -> Iterator[str]:
         """Yields what makes the tables and views in an empty database, and fills in the members of types."""

@@ -95,7 +95,7 @@ class Following:
 
     def again(self) -> float:
         """Seconds to ask all queries of all of history."""
-        check = self.verification.check
+        check = self.verification.checkpoint.findings.check
         newest, check.checked = check.checked, -1
         began = self.watch.seconds()
         check.ask(self.verification.database.cursor)

@@ -23,7 +23,7 @@ from leasehold.checker.history.fault import CONTRADICTION, UNDECIDED, CutFault
 from leasehold.checker.recovery.cases.log_case import PlayedLog
 from leasehold.checker.recovery.cases.played import PlayedCounterexample
 from leasehold.checker.recovery.cases.stored import wrong
-from leasehold.checker.verify.history import HistoryResult
+from leasehold.checker.verify.result import HistoryResult
 from leasehold.cli.common import print_diagnostics
 from leasehold.cli.conform import SHOWN, _covered, _groups, _judged
 from leasehold.cli.conform import _print as print_conformance

@@ -21,7 +21,7 @@ from leasehold.checker.recovery.lease.processes.campaign import ProcessCampaign
 from leasehold.checker.recovery.lease.random_runs.campaign import FailedRun, RandomCampaign
 from leasehold.checker.recovery.lease.random_runs.plan import RunPlan
 from leasehold.checker.verify.blame import Blame
-from leasehold.checker.verify.history import HistoryResult, Violation
+from leasehold.checker.verify.result import HistoryResult, Violation
 from leasehold.spec import System
 
 # Explorations

@@ -11,7 +11,7 @@ import pytest
 
 from leasehold.checker.explore import Exploration
 from leasehold.checker.history.fault import UNDECIDED
-from leasehold.checker.verify.history import HistoryResult
+from leasehold.checker.verify.result import HistoryResult
 from leasehold.reports.verification import verification_junit, violation_text
 from tests.reports.samples import history
 

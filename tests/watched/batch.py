@@ -62,11 +62,9 @@ class BatchVerification:
         made.begun = self.runs
         for actor, events in history.items():
             self.events += len(made.add(actor, events))
-        made.close()
-        for cuts in (made.ready(), made.pass_time()):
-            for cut in cuts:
-                if isinstance(cut, Cut):
-                    self._record(name, cut)
+        for cut in made.end():
+            if isinstance(cut, Cut):
+                self._record(name, cut)
         for run in made.runs.values():
             if run.judged and (complete or run.over):
                 self.recorder.end(run.number)

@@ -28,7 +28,8 @@ from leasehold.checker.recovery.lease.case import LeaseCaseRun
 from leasehold.checker.recovery.lease.random_runs.plan import plan_of
 from leasehold.checker.recovery.lease.random_runs.run import RandomRun
 from leasehold.checker.recovery.lease.runner import LeaseCaseRunner
-from leasehold.checker.verify.history import HistoryVerification, Violation
+from leasehold.checker.verify.history import HistoryVerification
+from leasehold.checker.verify.result import Violation
 from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.impl.events.event import RefusedEvent
 from leasehold.spec import System, load

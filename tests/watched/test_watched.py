@@ -9,8 +9,9 @@ import pytest
 
 from leasehold.checker.recovery.lease.random_runs.plan import PlannedEvent, RunPlan
 from leasehold.checker.recovery.lease.random_runs.run import RandomRun
-from leasehold.checker.verify.history import HistoryResult, HistoryVerification
+from leasehold.checker.verify.history import HistoryVerification
 from leasehold.checker.verify.own import own_queries
+from leasehold.checker.verify.result import HistoryResult
 from leasehold.impl.events.event import RefusedEvent
 from tests.campaigns.readings import agreement, groups
 from tests.campaigns.watched import judged

@@ -28,8 +28,8 @@ from leasehold.checker.recovery.processes.faults import FaultRun, ProcessFault
 from leasehold.checker.recovery.processes.rig import Rig
 from leasehold.checker.recovery.processes.verifier import FleetVerifier
 from leasehold.checker.recovery.properties import reads_messages
-from leasehold.checker.verify.history import Violation
 from leasehold.checker.verify.queries import end_claim
+from leasehold.checker.verify.result import Violation
 from leasehold.checker.verify.system import CRASH
 from leasehold.faults.model.lowering import DOWN, UP
 from leasehold.impl.core.values import ValueFault, from_plain, to_plain

@@ -20,8 +20,9 @@ from leasehold.checker.history.fold import EventFold, FoldedMachine
 from leasehold.checker.verify.blame import speaks_of_time
 from leasehold.checker.verify.cuts import GOES_BACK
 from leasehold.checker.verify.follow import ChainReader, Lag, SourceVerification
-from leasehold.checker.verify.history import HistoryResult, HistoryVerification
+from leasehold.checker.verify.history import HistoryVerification
 from leasehold.checker.verify.queries import end_claim
+from leasehold.checker.verify.result import HistoryResult
 from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.impl.events.event import AnyEvent, SealEvent
 from leasehold.impl.identity.trust_file import TrustFile

@@ -9,7 +9,8 @@ from typing import Any
 from leasehold.checker.recovery.lease.random_runs.plan import RunPlan
 from leasehold.checker.recovery.lease.random_runs.run import RandomRun, compiled
 from leasehold.checker.recovery.lease.simulation import LeaseSimulation
-from leasehold.checker.verify.history import HistoryResult, HistoryVerification
+from leasehold.checker.verify.history import HistoryVerification
+from leasehold.checker.verify.result import HistoryResult
 from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.impl.events.event import AnyEvent, read
 

@@ -14,8 +14,8 @@ from leasehold.checker.history.fault import UNDECIDED, CutFault
 from leasehold.checker.recovery.lease.random_runs.run import LIMIT, RandomRun, compiled
 from leasehold.checker.recovery.lease.simulation import LeaseSimulation
 from leasehold.checker.verify.blame import Blame, Blaming
-from leasehold.checker.verify.drawn import drawn_path
-from leasehold.checker.verify.history import HistoryVerification, Violation, events_of
+from leasehold.checker.verify.history import HistoryVerification
+from leasehold.checker.verify.result import Violation, drawn_path, events_of
 from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.faults.simulation.cluster import SystemCluster
 from leasehold.faults.simulation.embedded import EmbeddedSystem

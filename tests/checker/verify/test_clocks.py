@@ -8,7 +8,8 @@ import pytest
 
 from leasehold.checker.recovery.lease.random_runs.run import compiled
 from leasehold.checker.recovery.lease.simulation import LeaseSimulation
-from leasehold.checker.verify.history import HistoryResult, HistoryVerification
+from leasehold.checker.verify.history import HistoryVerification
+from leasehold.checker.verify.result import HistoryResult
 from leasehold.impl.events.event import read
 from tests.checker.verify.histories import History, known, ticks
 

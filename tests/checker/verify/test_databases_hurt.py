@@ -152,7 +152,7 @@ def test_a_connection_that_is_lost_amid_a_transaction(kind: str, tmp_path: Path)
         ):
             first.database._writer = other._writer
             parts.give(first, 0.3)
-            first._write()
+            first.checkpoint.write(first.cuts)
             first.cursor.execute(WHO[kind])
             ((who,),) = first.cursor.fetchall()
             other.cursor.execute(END[kind].format(who))

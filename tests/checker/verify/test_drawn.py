@@ -9,7 +9,7 @@ import pytest
 
 from leasehold.checker.conform.comparison import show_said
 from leasehold.checker.verify.cuts import ConsistentCuts, Cut
-from leasehold.checker.verify.drawn import drawn_path
+from leasehold.checker.verify.result import drawn_path
 from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.spec.language import types as t
 from tests.checker.conform.test_alterations import PYTHON

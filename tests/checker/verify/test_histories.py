@@ -12,8 +12,8 @@ from leasehold.checker.history.merge import CausalMerge
 from leasehold.checker.recovery.lease.random_runs.plan import RunPlan, plan_of
 from leasehold.checker.recovery.lease.simulation import LeaseSimulation
 from leasehold.checker.verify.cuts import ConsistentCuts, Cut
-from leasehold.checker.verify.drawn import path_of
 from leasehold.checker.verify.history import HistoryVerification
+from leasehold.checker.verify.result import path_of
 from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.compiler.program import compile_system

@@ -10,7 +10,8 @@ import pytest
 from leasehold.checker.history.fault import CutFault
 from leasehold.checker.history.merge import CausalMerge
 from leasehold.checker.verify.database import VerifyDatabase
-from leasehold.checker.verify.kept import CHUNK, Follower, KeptEvents, run_of
+from leasehold.checker.verify.incremental import CHUNK, known_of
+from leasehold.checker.verify.kept import Follower, KeptEvents, run_of
 from leasehold.checker.verify.schema import VIOLATION, WITNESS
 from leasehold.impl.events.event import (
     ROOT,
@@ -115,11 +116,10 @@ def test_what_was_found_is_known_of_each_run_that_is_asked_for(count: int) -> No
     database = VerifyDatabase(known("lease").system)
     for table, share in ((VIOLATION, 2), (WITNESS, 3)):
         rows = [(n, n, f"p{n % share}", "name", 0) for n in range(2 * CHUNK + 9)]
-        database.cursor.executemany(database.tables.insert(table), rows)
-    kept = KeptEvents(database.tables)
+        database.cursor.executemany(database.tables.inserts[table.name], rows)
     for table, share in ((VIOLATION, 2), (WITNESS, 3)):
         asked = [n for n in range(count) for _ in range(2)]
-        assert kept.known_of(database.cursor, table.name, asked) == {(n, f"p{n % share}") for n in range(count)}
+        assert known_of(database.cursor, table.name, asked) == {(n, f"p{n % share}") for n in range(count)}
     database.close()
 
 

@@ -19,11 +19,12 @@ from leasehold.checker.history.fault import CONTRADICTION, UNDECIDED, CutFault
 from leasehold.checker.verify.blame import Blame
 from leasehold.checker.verify.database import VerifyDatabase
 from leasehold.checker.verify.follow import Lag
-from leasehold.checker.verify.history import HistoryResult, HistoryVerification, Violation, together
+from leasehold.checker.verify.history import HistoryVerification
 from leasehold.checker.verify.lanes import ReplayedLane
 from leasehold.checker.verify.metrics import KINDS, VerifyMetrics
 from leasehold.checker.verify.own import OwnQueryError, check_found, own_queries, try_queries
 from leasehold.checker.verify.queries import PropertyQuery
+from leasehold.checker.verify.result import HistoryResult, Violation, together
 from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.impl.events.chain import Tampering
 from leasehold.spec import load

@@ -105,7 +105,7 @@ def with_crashes(
             crashes += 1
             if rng.random() < 0.5:  # amid a transaction
                 verification._record(verification.cuts.ready())
-                verification._write()
+                verification.checkpoint.write(verification.cuts)
             verification.close()
             verification = HistoryVerification(of, history, url=url)
     result = verification.end().as_json()
