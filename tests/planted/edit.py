@@ -2,9 +2,9 @@
 
 Theory of operation. An edit is made in a folder (a copy of the repository, or of a specification), or in this process.
 There the module is compiled with it, and each of its functions whose code is another has that code until the mistake is
-taken out: also a function that others have imported or decorated, and one that another has made, unless the edit has it
-need other variables of that. The lines of a module and of a class are not run again, so what is edited stands within a
-function; an edit that changes none is refused.
+taken out: also a function that others have imported or decorated, and one that another has made, before or meanwhile,
+unless the edit has it need other variables of that. The lines of a module and of a class are not run again, so what is
+edited stands within a function; an edit that changes none is refused.
 """
 
 from __future__ import annotations
@@ -77,38 +77,49 @@ def in_process(edits: Iterable[Edit]) -> Iterator[None]:
     Raises:
         EditError: one does not fit, or is of no function.
     """
-    changes = [change for file, text in edited(ROOT, edits).items() for change in _changes(file, text)]
+    others = {before: after for file, text in edited(ROOT, edits).items() for before, after in _others(file, text)}
     try:
-        for function, _, after in changes:
-            function.__code__ = after
+        _exchange(others)
         yield
     finally:
-        for function, before, _ in changes:
-            function.__code__ = before
+        _exchange({after: before for before, after in others.items()})
 
 
-def _changes(file: str, text: str) -> list[tuple[FunctionType, CodeType, CodeType]]:
-    """The functions of a module whose code is another in a text, with their code and that of the text."""
+def _others(file: str, text: str) -> Iterator[tuple[CodeType, CodeType]]:
+    """Yields the code of the functions of a module that is another in a text, with that of the text.
+
+    Raises:
+        EditError: no function has any of it.
+    """
     module = import_module(f"leasehold.{file.removesuffix('.py').replace('/', '.')}")
     path = str(module.__file__)
     before, after = (_codes(compile(source, path, "exec")) for source in (Path(path).read_text("utf-8"), text))
     others = {
         code: after[place] for place, code in before.items() if place in after and _text(code) != _text(after[place])
     }
-    lines = {code.co_firstlineno for code in others}
-    gc.unfreeze()  # a server that a test has run in this process froze what was there, and the frozen is not listed
-    changes = [
-        (one, one.__code__, others[one.__code__])
-        for one in gc.get_objects()
-        if type(one) is FunctionType
-        and one.__code__.co_filename == path
-        and one.__code__.co_firstlineno in lines
-        and one.__code__ in others
-        and len(one.__code__.co_freevars) == len(others[one.__code__].co_freevars)
-    ]
-    if not changes:
+    if not any(True for _ in _functions(others)):
         raise EditError(f"an edit of {file} changes no function")
-    return changes
+    yield from others.items()
+
+
+def _functions(others: Mapping[CodeType, CodeType]) -> Iterator[FunctionType]:
+    """Yields the functions of this process whose code may be exchanged."""
+    lines = {(code.co_filename, code.co_firstlineno) for code in others}
+    gc.unfreeze()  # a server that a test has run in this process froze what was there, and the frozen is not listed
+    for one in gc.get_objects():
+        if (
+            type(one) is FunctionType
+            and (one.__code__.co_filename, one.__code__.co_firstlineno) in lines
+            and one.__code__ in others
+            and len(one.__code__.co_freevars) == len(others[one.__code__].co_freevars)
+        ):
+            yield one
+
+
+def _exchange(others: Mapping[CodeType, CodeType]) -> None:
+    """Gives functions that have some code another."""
+    for function in _functions(others):
+        function.__code__ = others[function.__code__]
 
 
 def _codes(code: CodeType, place: tuple[Any, ...] = ()) -> dict[tuple[Any, ...], CodeType]:

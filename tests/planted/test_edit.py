@@ -70,6 +70,13 @@ def test_a_function_that_was_imported_by_its_name_has_the_mistake_as_well() -> N
     assert with_cell((1, 2), 0, 3) == (3, 2)
 
 
+def test_a_function_that_was_made_meanwhile_has_no_mistake_afterwards() -> None:
+    with in_process([OLDER]):
+        step = made()
+        assert step(("s", (3,), 0), ("m", (), 0, 3, -1), 0)[1] == stepping.UNKNOWN
+    assert step(("s", (3,), 0), ("m", (), 0, 3, -1), 0)[1].kind == "duplicate"
+
+
 def test_what_is_raised_in_it_leaves_nothing_behind() -> None:
     with pytest.raises(ZeroDivisionError), in_process([OLDER]):
         raise ZeroDivisionError
