@@ -78,7 +78,8 @@ def test_every_edge(kind: str, count: int, share: float) -> None:
     """At least a share of them can run; by chance, many have channels that no network keeps to."""
     became: Counter[str] = Counter()
 
-    @settings(max_examples=count, suppress_health_check=list(HealthCheck))
+    # Of few systems the share differs from one run to the next.
+    @settings(max_examples=count, derandomize=count <= 5, suppress_health_check=list(HealthCheck))
     @given(rng=st.randoms(use_true_random=False))
     def walked(rng: random.Random) -> None:
         system = draw(kind, rng)
