@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from itertools import chain
 from typing import Any
 
 import pytest
 
 from leasehold.checker.explain.machines import KnownMachines
+from leasehold.checker.explain.story import step_entry
 from leasehold.checker.history.fold import MachineOf
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.events.event import (
@@ -20,6 +22,8 @@ from leasehold.impl.events.event import (
     StepEvent,
 )
 from tests.checker.conform.walks import SYSTEMS, walked
+from tests.checker.verify.histories import history_of
+from tests.checker.verify.test_histories import plan_in_two_settings
 
 
 def of_walk(name: str) -> KnownMachines:
@@ -27,6 +31,44 @@ def of_walk(name: str) -> KnownMachines:
     for event in sorted((e for events in walked(name, 0).values() for e in events), key=lambda e: (e.now, e.time)):
         machines.take(event)
     return machines
+
+
+def test_what_is_known_of_a_machine_is_what_its_events_say() -> None:
+    """Read backwards from the last event, of random runs: since when, after how many restarts, and by whom."""
+    restarted = set[tuple[bool, bool]]()  # since it came to its state, and before
+    for events in chain.from_iterable(history_of(plan_in_two_settings(seed)).values() for seed in range(8)):
+        machines = KnownMachines()
+        for event in events:
+            machines.take(event)
+        for key, known in machines.machines.items():
+            own = [
+                (n, event, step)
+                for n, event in enumerate(events)
+                if isinstance(event, StepEvent)
+                for step in event.steps()
+                if (step.lease, step.machine) == (key.lease, key.machine)
+            ]
+            forgotten = [n for n, e in enumerate(events) if isinstance(e, ForgottenEvent) and key == _of(e)]
+            first = max((n for n in forgotten if own and n < own[-1][0]), default=-1)
+            own = [one for one in own if one[0] > first]
+            entered = [one for one in own if one[2].source != one[2].record.state]
+            last, event, step = entered[-1]
+            ends = [n for n in forgotten if n > last]
+            starts = [n for n, e in enumerate(events) if isinstance(e, RecoveredEvent)]
+            assert known.restarts == len([n for n in starts if last < n and (not ends or n < ends[0])])
+            assert (known.since, known.record.state) == (event.now, step.record.state)
+            assert known.came == step_entry(event, step, step is not event.step)
+            transitions = [one[2].transition for one in own if one[2].transition]
+            assert [entry["transition"] for entry in known.history if "transition" in entry] == transitions
+            told = [one[2] for one in own]
+            players = {s.received.machine: s.received.actor for s in told if s.received is not None}
+            assert players.keys() <= known.peers.keys() <= players.keys() | {m.to for s in told for m in s.sends}
+            restarted.add((known.restarts > 0, any(own[0][0] < n < last for n in starts)))
+    assert restarted >= {(True, False), (False, True)}
+
+
+def _of(event: ForgottenEvent) -> MachineOf:
+    return MachineOf(event.actor, event.lease, event.machine)
 
 
 class More:
