@@ -270,13 +270,24 @@ class _Asked:
             stop = not self.keep_going
             for report in deepen(self.model, self.seconds, watch, self.engine, self.memory, budgets, stop):
                 tried.append(Completed.of(report))
-                if decided is None or ((report.complete or report.broken) and decided.budget not in budgets[-1:]):
+                if decided is None or _comes_before(report, decided, budgets):
                     decided = report
                 if len(budgets) != 1 and not self.as_json:
                     status.clear()
                     crash_terminal.completed(screen, tried[-1], width)
         assert decided is not None
         return decided, tried
+
+
+def _comes_before(report: CrashReport, other: CrashReport, budgets: Sequence[Budget]) -> bool:
+    """Returns whether a report tells more than one of before: it is decided, and of a larger budget."""
+    if not _is_decided(report) or not _is_decided(other):
+        return _is_decided(report)
+    return not budgets or budgets.index(report.budget) > budgets.index(other.budget)
+
+
+def _is_decided(report: CrashReport) -> bool:
+    return report.complete or bool(report.broken)
 
 
 def _report(asked: _Asked, budgets: Sequence[Budget], faults: str, all_cells: bool, out: Path | None) -> Exit:

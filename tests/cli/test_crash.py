@@ -4,7 +4,10 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
+from functools import reduce
+from itertools import permutations, product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -15,6 +18,7 @@ from leasehold.checker.crash.analysis import CrashReport, deepen
 from leasehold.checker.explore.result import Path as EvidencePath
 from leasehold.checker.explore.result import Snapshot, Step
 from leasehold.cli.common import console
+from leasehold.cli.crash import _comes_before
 from leasehold.cli.main import cli
 from leasehold.faults.model import Budget
 from leasehold.reports import terminal
@@ -96,6 +100,29 @@ def test_a_budget_is_approached_from_one_crash_on(run: Run) -> None:
     assert {k: v for k, v in found.items() if k not in measured} == {
         k: v for k, v in alone.items() if k not in measured
     }
+
+
+@pytest.mark.parametrize("complete", list(product((True, False), repeat=3)))
+@pytest.mark.parametrize("broken", list(product((True, False), repeat=3)))
+def test_the_largest_budget_that_is_decided_is_told_of_whatever_came_first(
+    complete: tuple[bool, ...], broken: tuple[bool, ...]
+) -> None:
+    """A search that was cut short has decided nothing, unless something breaks."""
+    budgets = [Budget(crash=n) for n in (1, 2, 3)]
+    reports: list[Any] = [
+        SimpleNamespace(budget=budget, complete=whole, broken=("ends",) if wrong else ())
+        for budget, whole, wrong in zip(budgets, complete, broken, strict=True)
+    ]
+    decided = [report for report in reports if report.complete or report.broken]
+    for some in permutations(reports):
+        told = reduce(lambda last, one: one if _comes_before(one, last, budgets) else last, some)
+        assert told is (decided[-1] if decided else some[0])
+
+
+def test_the_whole_budget_is_told_of_where_it_was_decided_first(run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "asked", {**ASKED, "invariants.yaml": "ends: {done: teller.state == once}\n"})
+    found = as_json(run("crash", "asked", "--keep-going", "--json"))
+    assert (found["faults"], found["holds"]) == ("crash=1,duplicate=1", False)
 
 
 def test_parts_of_a_budget_that_follow_from_the_whole_are_not_explored(run: Run, tmp_path: Path) -> None:
