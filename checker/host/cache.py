@@ -13,6 +13,7 @@ from tempfile import mkstemp
 VARIABLE, LIMIT_VARIABLE = "LEASEHOLD_CACHE", "LEASEHOLD_CACHE_LIMIT"
 LIMIT_BYTES = 10_000_000_000
 KINDS = ("checkpoints", "mutants", "proofs")  # the folders of the cache
+SOURCES = (".py", ".yaml", ".c", ".h")  # a checkout has the C engine's text; what is installed changes as a whole
 
 
 def cache_folder() -> Path:
@@ -68,11 +69,12 @@ def make_room(size: int, place: Path) -> bool:
 
 
 def sources_of(folders: Iterable[Path]) -> list[list[str]]:
-    """The Python files of folders by name, each with a digest of what is in it; empty where they are not all there."""
+    """The sources in folders by name, each with a digest of what is in it; empty where they are not all there."""
     sources: list[list[str]] = []
     for folder in folders:
         try:
-            files = ((f.relative_to(folder.parent).as_posix(), f.read_bytes()) for f in folder.rglob("*.py"))
+            found = (file for file in folder.rglob("*") if file.suffix in SOURCES)
+            files = ((f.relative_to(folder.parent).as_posix(), f.read_bytes()) for f in found)
             some = [[name, sha256(content).hexdigest()] for name, content in files]
         except OSError:
             return []

@@ -1,7 +1,8 @@
 """The results of mutants in the user's cache: what `mutate` has found, `check` tells of a system's transitions.
 
-They have a name that is made of everything that they depend on: what was read of the system, its battery, and the
-sources of the language and of the checker's parts that judge. The cache is optional: what cannot be read is not there.
+They have a name that is made of everything that they depend on: what was read of the system and of those that it
+refines, the actors that crash together, its battery, and the sources of the language and of the checker's parts that
+judge. The cache is optional: what cannot be read is not there.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from leasehold.checker.host.cache import cache_folder, sources_of, write_whole
 from leasehold.spec import find, language
 from leasehold.spec.language.model import System
 
-FORM = 1  # of the files
+FORM = 2  # of the files
 BATTERY = "mutation.yaml"
 MOST_BYTES = 10_000_000  # a longer file is none of ours
 NOT_MISSED = ("unseen", "survives", "explained")  # no property finds these; equivalent ones change nothing
@@ -84,9 +85,16 @@ def _sources() -> list[list[str]]:
     return sources_of([*parts, *map(Path, faults.__path__), *map(Path, language.__path__)])
 
 
+def _digests(system: System) -> list[str]:
+    """The digests of a system and of those that it refines, one after the other."""
+    return [system.digest, *(() if system.refines is None else _digests(system.refines.abstract))]
+
+
 def _file(name_or_folder: str | Path, system: System) -> Path | None:
     if not _sources():
         return None
     battery = find(name_or_folder)[0] / BATTERY
-    parts = [FORM, system.digest, battery.read_text("utf-8") if battery.exists() else "", _sources()]
+    nodes = {node: list(actors) for node, actors in system.faults.nodes.items()}  # the digest leaves out faults
+    battery_text = battery.read_text("utf-8") if battery.exists() else ""
+    parts = [FORM, _digests(system), nodes, battery_text, _sources()]
     return cache_folder() / "mutants" / f"{sha256(json.dumps(parts).encode()).hexdigest()}.json"

@@ -208,7 +208,8 @@ class VerifyDatabase:
     def _description(self) -> dict[str, Any]:
         system = self.tables.system
         constants = {name: value for name, value in system.values().items() if isinstance(value, int | str | None)}
-        return {"system": system.name, "digest": system.digest, **constants}
+        own = {"system": system.name, "digest": system.digest}
+        return {**own, **{f"constant {name}" if name in own else name: value for name, value in constants.items()}}
 
     def _found(self) -> dict[str, Any]:
         """Returns what `progress` has, by name; nothing where it is not there."""
