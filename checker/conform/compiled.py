@@ -60,7 +60,10 @@ class CompiledMachines:
         """A machine is there no more."""
         instance = self.table.instances.pop(key, None)
         if instance is not None:
-            del self._of_lease[key.lease][key]
+            of_lease = self._of_lease[key.lease]
+            del of_lease[key]
+            if not of_lease:
+                del self._of_lease[key.lease]
             if instance.core.of_actor:
                 self.table.below[instance.core.role].pop(instance.number, None)
 
