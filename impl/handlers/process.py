@@ -256,6 +256,7 @@ class ProcessHandler:
                 env=environment,
                 capture_output=True,
                 pass_fds=(lock,),
+                start_new_session=True,  # what is sent to the actor is not for this program
                 timeout=START_LIMIT,
                 check=False,
             )

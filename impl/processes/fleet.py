@@ -389,7 +389,9 @@ class SystemFleet:
         """
         running = [name for name, process in self.processes.items() if process.poll() is None]
         for name in running:
-            self.signal(name, signal.SIGCONT, signal.SIGTERM)
+            for seen in self.members(name):  # also what it runs under, which is to end with it
+                processes.send(seen, signal.SIGCONT)
+            self.signal(name, signal.SIGTERM)
         deadline = time.monotonic() + STOP_SECONDS
         for name in running:
             try:
