@@ -66,8 +66,7 @@ def baseline_of(system: System, trial: Trial) -> Baseline:
     exploration = _explored(system, Limits(), trial)
     legal = exploration if trial.budget is None else _explored(system, Limits())
     for searched in (exploration, legal):
-        if not searched.complete:
-            raise MutationError(f"{system.name} with {trial}: {searched.why_incomplete}")
+        _require_whole(searched, trial)
     holds = frozenset(p.name for p in exploration.properties if p.verdict in ("exhausted", "witnessed"))
     converges = trial.budget is not None and convergence(legal, exploration).converges is True
     unvisited = frozenset(exploration.unvisited_transitions)
@@ -115,17 +114,27 @@ def _explored(system: System, limits: Limits, trial: Trial | None = None) -> Exp
     return exploration
 
 
+def _require_whole(exploration: Exploration, trial: Trial) -> None:
+    if not exploration.complete:
+        raise MutationError(f"{exploration.system.name} with {trial}: {exploration.why_incomplete}")
+
+
 # Mutants that are the system itself
 
 _Steps: TypeAlias = set[tuple[Any, ...]]
 
 
 class ReachableGraph:
-    """The reachable states of a system in a trial, with the faults that are left there, and the steps from them."""
+    """The reachable states of a system in a trial, with the faults that are left there, and the steps from them.
+
+    Raises:
+        MutationError: it cannot be explored to the end.
+    """
 
     def __init__(self, system: System, trial: Trial) -> None:
         self.trial = trial
         exploration = _explored(replace(system, properties={}, ends=None), Limits(), trial)
+        _require_whole(exploration, trial)  # also here: less memory may be left than when the campaign began
         self.world: Reference = exploration.paths.world
         states, labels = exploration.paths.states, exploration.paths.labels
         self.steps: list[tuple[State, Left, _Steps]] = [
