@@ -17,10 +17,11 @@ class Drawing:
     Args:
         flawed: transitions may set a value out of its range, and two guards may hold at once.
         channel: faults that the channels declare, such as `lose: 1`; one of them does.
+        cut: some states are out of the bounds of a search.
     """
 
-    def __init__(self, rng: random.Random, flawed: bool = False, channel: str = "") -> None:
-        self.rng, self.flawed, self.channel = rng, flawed, channel
+    def __init__(self, rng: random.Random, flawed: bool = False, channel: str = "", cut: bool = False) -> None:
+        self.rng, self.flawed, self.channel, self.cut = rng, flawed, channel, cut
         self.timed = rng.choice(("a", "b", "a", "b", ""))  # the role that has a timer
         self.states = {"a": STATES[: rng.choice((2, 2, 3))], "b": STATES[:2]}
 
@@ -35,6 +36,7 @@ class Drawing:
         clock = f"clock: {{horizon: 2, timers: {timers}}}\n" if self.timed else ""
         fair = [rng.choice(("true", "true", "strong", "false")) for _ in range(3)]
         when = ', when: "now <= 1"' if self.timed and rng.random() < 0.5 else ""
+        constraint = f'constraint: "{self.bounds()}"\n' if self.cut else ""
         try:
             written(
                 folder / "abstract",
@@ -54,6 +56,7 @@ class Drawing:
                         f"environment:\n  go_a: {{to: a, event: go, fair: {fair[0]}{when}}}\n"
                         f"  go_b: {{to: b, event: go, fair: {fair[1]}{when}}}\n"
                         "refines:\n  system: ../abstract\n  map: {x.state: s1 if a.state == s1 else s0}\n"
+                        f"{constraint}"
                     ),
                     "messages.yaml": (
                         "messages:\n  tell: {from: b, to: a, answer: true}\n"
@@ -82,12 +85,13 @@ class Drawing:
         rng, states = self.rng, self.states[name]
         timed = self.timed == name
         due = ", due: time" if timed else ""
+        explore = f", explore: [0, {rng.choice((0, 1))}]" if self.cut else ""
         wide = (
             ", wide: {type: int, initial: 10, explore: [0, 100000]}" if self.flawed else ""
         )  # too many values for the loader to try
         lines = [
             f"role: {name}",
-            f"data: {{n: {{type: int, max: 1}}{due}{wide}}}",
+            f"data: {{n: {{type: int, max: 1{explore}}}{due}{wide}}}",
             "events: {go: it goes on}",
             "states:",
         ]
@@ -164,6 +168,11 @@ class Drawing:
         lines.append(f'ends: {{end: "{self.claim(0.6)}", other: "{self.claim(0.3)}"}}')
         return "\n".join(lines) + "\n"
 
+    def bounds(self) -> str:
+        """A constraint, of which some are about messages, as a fault alone may then lead out."""
+        waiting = f"len(pending({self.rng.choice(('ask', 'tell'))})) {self.rng.choice(('== 0', '> 0'))}"
+        return self.rng.choice((self.claim(0.9), f"{waiting} or {self.state()}"))
+
     def when(self) -> str:
         return f'when: "{self.state()}", ' if self.rng.random() < 0.5 else ""
 
@@ -186,6 +195,6 @@ class Drawing:
         return f"not ({one}) {joined} {two}" if self.rng.random() < 0.4 else f"{one} {joined} {two}"
 
 
-def of_every_kind(folder: Path, seed: int, flawed: bool = False, channel: str = "") -> System | None:
+def of_every_kind(folder: Path, seed: int, flawed: bool = False, channel: str = "", cut: bool = False) -> System | None:
     """A system by its seed; None where the language does not take it."""
-    return Drawing(random.Random(seed), flawed, channel).system(folder)
+    return Drawing(random.Random(seed), flawed, channel, cut).system(folder)

@@ -762,12 +762,13 @@ def subsets(items: Iterable[Any]) -> list[list[Any]]:
 
 @dataclass
 class Whole:
-    """The twin's whole graph; a state has its budget in it."""
+    """The twin's whole graph; a state has its budget in it. `leaving`: the steps of each state out of the bounds."""
 
     twin: Twin
     worlds: list[World] = field(default_factory=list)
     depth: list[int] = field(default_factory=list)
     edges: list[list[tuple[Step, int]]] = field(default_factory=list)
+    leaving: list[list[Step]] = field(default_factory=list)
     flaws: set[str] = field(default_factory=set)  # what is wrong with the specification; steps beyond are not known
 
     @property
@@ -794,14 +795,18 @@ def whole(system: System, budget: Budget, more_stops: bool = False) -> Whole:
         visit(world, 0)
     n = 0
     while n < len(found.worlds):
-        steps = []
+        steps: list[tuple[Step, int]] = []
+        leaving: list[Step] = []
         try:
             for step in twin.steps(found.worlds[n]):
                 target = visit(step.after, found.depth[n] + 1)
-                if target is not None:
+                if target is None:
+                    leaving.append(step)
+                else:
                     steps.append((replace(step, after=found.worlds[target]), target))
         except Flaw as flaw:
             found.flaws.add(str(flaw))
         found.edges.append(steps)
+        found.leaving.append(leaving)
         n += 1
     return found

@@ -1,14 +1,16 @@
 """A second opinion on each kind of property: read off the graph of the dumb twin, by the definitions of semantics.md.
 
 It shares nothing with what decides in the explorer: states are dictionaries, a step that takes time is one with another
-`now` after it, a fair run is looked for among components that are taken apart by hand. A property holds or not; the
-fewest steps that show it are told where that number is a matter of definition.
+`now` after it, a fair run is looked for among components that are taken apart by hand. A property holds or not, or is
+open: it is violated only if steps out of the bounds of the search are impossible. Such a step leads to no state, so it
+counts for fairness and can never be taken inside a component. The fewest steps that show a violation or a witness are
+told where that number is a matter of definition.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,9 +26,9 @@ from tests.checker.explore.fault_twin import Step, Twin, Whole, World, whole
 
 @dataclass(frozen=True)
 class Opinion:
-    """Returns whether a property holds (`sometimes`: has a witness), and the fewest steps that show it."""
+    """Returns whether a property holds (`sometimes`: has a witness; None: open), and the fewest steps that show it."""
 
-    holds: bool
+    holds: bool | None
     steps: int | None = None
 
 
@@ -45,7 +47,9 @@ class Judge:
     def opinion(self, p: Property) -> Opinion:
         """The verdict on a property: of one with variables, on all of its bindings together."""
         each_one = [OPINIONS[kind_of(p)](self, one) for one in each(p)]
-        return Opinion(all(o.holds for o in each_one), None if p.variables else each_one[0].steps)
+        verdicts = {o.holds for o in each_one}
+        holds = False if False in verdicts else None if None in verdicts else True
+        return Opinion(holds, None if p.variables else each_one[0].steps)
 
     def has_case(self, p: Property) -> bool:
         """Returns whether the antecedent holds somewhere."""
@@ -88,7 +92,7 @@ class Judge:
         ends: set[int] = set()
         for end in self.found.twin.system.ends or ():
             ends |= self.where(end.holds)
-        stuck = {n for n in self.numbers if not any(self.counts(s) for s, _ in self.found.edges[n])}
+        stuck = {n for n in self.numbers if not any(self.counts(s) for s, _ in self._out(n))}
         return self._none_of(stuck - ends)
 
     def counts(self, step: Step) -> bool:
@@ -99,39 +103,52 @@ class Judge:
 
     def leads_to(self, p: Property) -> Opinion:
         missing = self.numbers - self.where(p.claim)
-        return Opinion(not self._fair_stay(self._reached(self.where(p.when) & missing, missing)))
+        return self._leaves(self._reached(self.where(p.when) & missing, missing))
 
     def within(self, p: Property) -> Opinion:
-        """No path goes on for more ticks of `now` than it may, and every fair run comes there."""
+        """No path goes on for more ticks of `now` than it may, and every fair run comes there.
+
+        It is open where the tick that is one too many leads out of the bounds.
+        """
         assert p.within is not None
         missing = self.numbers - self.where(p.claim)
         waiting = deque((n, 0) for n in self.where(p.when) & missing)
         seen = set(waiting)
+        is_open = False
         while waiting:
             n, ticks = waiting.popleft()
-            for step, m in self.found.edges[n]:
+            for step, m in self._out(n):
                 then = ticks + step.after.now - self.found.worlds[n].now
-                if then > p.within:
+                if then > p.within and m is not None:
                     return Opinion(False)
+                is_open |= then > p.within
                 if m in missing and (m, then) not in seen:
                     seen.add((m, then))
                     waiting.append((m, then))
-        return self.leads_to(p)
+        comes = self.leads_to(p)
+        return Opinion(None) if is_open and comes.holds else comes
 
     def always_eventually(self, p: Property) -> Opinion:
         missing = self.numbers - self.where(p.claim)
-        return Opinion(not self._fair_stay(self._reached(self._starts(p), self.numbers) & missing))
+        return self._leaves(self._reached(self._starts(p), self.numbers) & missing)
 
     def eventually_always(self, p: Property) -> Opinion:
         missing = self.numbers - self.where(p.claim)
-        return Opinion(not self._fair_stay(self._reached(self._starts(p), self.numbers), missing))
+        return self._leaves(self._reached(self._starts(p), self.numbers), missing)
 
     def _starts(self, p: Property) -> set[int]:
         return self.initial if p.when is None else self.where(p.when)
 
     def always_possible(self, p: Property) -> Opinion:
-        """Judges by steps that are no faults."""
-        able = self.where(p.claim)
+        """Judges by steps that are no faults; the claim may be true beyond one that leads out of the bounds."""
+        asked, able = self.where(p.when), self._leading_to(self.where(p.claim))
+        out = {n for n, steps in enumerate(self.found.leaving) if not all(s.fault for s in steps)}
+        never = self._none_of(asked - self._leading_to(able | out))
+        return Opinion(None) if never.holds and asked - able else never
+
+    def _leading_to(self, states: set[int]) -> set[int]:
+        """The states from which steps that are no faults lead to some, and these."""
+        able = set(states)
         before: dict[int, set[int]] = {}
         for n, step, m in self.steps():
             if not step.fault:
@@ -141,7 +158,7 @@ class Judge:
             new = before.get(waiting.pop(), set()) - able
             able |= new
             waiting += new
-        return self._none_of(self.where(p.when) - able)
+        return able
 
     def _reached(self, starts: Iterable[int], among: set[int]) -> set[int]:
         """The states that are reached from some by going through some."""
@@ -154,9 +171,14 @@ class Judge:
                     waiting.append(m)
         return reached
 
-    def _fair_stay(self, among: set[int], again: set[int] | None = None) -> bool:
-        edges = self.found.edges
-        return fair_stay(self.found.twin.system, lambda n: [e for e in edges[n] if self.counts(e[0])], among, again)
+    def _out(self, n: int) -> list[tuple[Step, int | None]]:
+        """The steps of a state, and where they lead; None: out of the bounds."""
+        return [*self.found.edges[n], *((step, None) for step in self.found.leaving[n])]
+
+    def _leaves(self, among: set[int], again: set[int] | None = None) -> Opinion:
+        """Returns whether no fair run can stay among some states for ever, and visit some without end."""
+        out = {n: [e for e in self._out(n) if self.counts(e[0])] for n in among}
+        return Opinion(never_stays(self.found.twin.system, out, among, again))
 
     # The whole
 
@@ -193,33 +215,41 @@ class Judge:
         """Every fair run without faults comes back to a state that is reached without any, or ends as it may."""
         system = self.found.twin.system
         legal = whole(system, Budget()).shapes
-        edges: dict[Any, list[tuple[Step, Any]]] = {}
+        out: dict[Any, list[tuple[Step, Any]]] = {}
         worlds: dict[Any, World] = {}
-        for w, out in zip(self.found.worlds, self.found.edges, strict=True):
+        for n, w in enumerate(self.found.worlds):
             worlds[w.shape()] = w
-            edges.setdefault(w.shape(), [(s, self.found.worlds[m].shape()) for s, m in out if not s.fault])
-        astray = set(edges) - legal
+            steps = [(s, None if m is None else self.found.worlds[m].shape()) for s, m in self._out(n) if not s.fault]
+            out.setdefault(w.shape(), steps)
+        astray = set(out) - legal
         ends = [end.holds for end in system.ends or ()]
         ended = {
-            n
-            for n in astray
-            if fair_stay(system, edges.__getitem__, {n}) and any(self.found.twin.say(worlds[n], e) for e in ends)
+            n for n in astray if fair_stay(system, out, {n}) and any(self.found.twin.say(worlds[n], e) for e in ends)
         }
-        return Opinion(not fair_stay(system, edges.__getitem__, astray - ended))
+        return Opinion(never_stays(system, out, astray - ended))
 
 
-def fair_stay(
-    system: System, out: Callable[[Any], list[tuple[Step, Any]]], among: set[Any], again: set[Any] | None = None
-) -> bool:
+Steps = Mapping[Any, list[tuple[Step, Any]]]  # by state: its steps, and where they lead; None: out of the bounds
+
+
+def never_stays(system: System, out: Steps, among: set[Any], again: set[Any] | None = None) -> bool | None:
+    """Returns whether no fair run can stay among some states for ever; None: one could but for steps out of bounds."""
+    if fair_stay(system, out, among, again):
+        return False
+    inner = {n: [(s, m) for s, m in out[n] if m is not None] for n in among}
+    return None if fair_stay(system, inner, among, again) else True
+
+
+def fair_stay(system: System, out: Steps, among: set[Any], again: set[Any] | None = None) -> bool:
     """Returns whether a fair run can stay among some states for ever by some steps, and visit some without end."""
     graph = nx.DiGraph()
     graph.add_nodes_from(among)
-    graph.add_edges_from((n, m) for n in among for _, m in out(n) if m in among)
+    graph.add_edges_from((n, m) for n in among for _, m in out[n] if m in among)
     for part in nx.strongly_connected_components(graph):
         if again is not None and not part & again:
             continue
-        possible = {n: {s.group for s, _ in out(n) if s.group is not None} for n in part}
-        taken = {s.group for n in part for s, m in out(n) if m in part}
+        possible = {n: {s.group for s, _ in out[n] if s.group is not None} for n in part}
+        taken = {s.group for n in part for s, m in out[n] if m in part}
         if set.intersection(*possible.values()) - taken:
             continue  # what is possible all the time is never done; nor is it in a smaller part
         strong = {g for some in possible.values() for g in some - taken if _is_strong(system, g)}

@@ -51,6 +51,33 @@ def test_a_run_that_leaves_the_bounds_contradicts_nothing(
 
 
 @pytest.mark.parametrize(
+    ("budget", "constraint"),
+    [
+        ("crash=1", "running(b)"),
+        ("power_cut=1", "running(b)"),
+        ("halt=1", "running(a) and running(b)"),
+        ("amnesia=1", "running(b)"),
+        ("partition=1", "reachable(a, b)"),
+        ("lose=1", "len(pending(m)) > 0 or b.got == a.k"),
+        ("duplicate=1", "len(pending(m)) + b.got <= a.k"),
+    ],
+)
+def test_a_fault_that_leaves_the_bounds_makes_nothing_possible(budget: str, constraint: str, tmp_path: Path) -> None:
+    """One message is sent, and only a fault leads out: `always_possible` asks for a path without one."""
+    text = files("true", f"constraint: {constraint}", "k < 1")
+    text["invariants.yaml"] = (
+        "properties:\n"
+        "  never: {when: len(pending(m)) > 0, always_possible: b.got == 7}\n"
+        "  comes: {when: len(pending(m)) > 0, always_possible: b.got == 1}\n"
+    )
+    system = written(tmp_path, text)
+    for engine in ("reference", "packed"):
+        found = explore(system, budget=Budget.parse(budget), engine=engine)  # type: ignore[arg-type]
+        assert found.cut
+        assert {p.name: p.verdict for p in found.properties} == {"never": "violated", "comes": "exhausted"}
+
+
+@pytest.mark.parametrize(
     ("fair", "guard", "converges"), [("true", "k < 9", None), ("true", "k < 2", False), ("false", "k < 9", False)]
 )
 def test_what_the_bounds_cut_off_is_not_said_to_stabilise_or_not(

@@ -31,6 +31,9 @@ TABLE: dict[str, Any] = yaml.safe_load((HERE / "second_opinions.yaml").read_text
 FAULTS: dict[str, Any] = TABLE["faults"]
 KINDS: dict[str, Any] = TABLE["kinds"]
 BUDGETED = [name for name, row in FAULTS.items() if "seeds" in row]
+CUT: dict[str, Any] = TABLE["cut"]
+ABOUT_RUNS = {"leads_to", "within", "always_eventually", "eventually_always", "always_possible", "for", "stabilisation"}
+WORDS = {True: "holds", False: "violated", None: "open"}
 FLAWS = {"range", "guards"}  # what a step may show to be wrong with the specification itself
 
 
@@ -85,7 +88,8 @@ def imported(file: Path) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
 
 
-Seen = set[tuple[str, bool]]  # kinds of properties, and whether one held
+Seen = set[tuple[str, bool | None]]  # kinds of properties, and whether one held; None: it was open
+HOLDS = {"exhausted": True, "witnessed": True, "violated": False, "bounded": None}
 
 
 def judged(system: System, budget: Budget | None) -> Seen:
@@ -100,7 +104,7 @@ def judged(system: System, budget: Budget | None) -> Seen:
     return {*_properties(system, found, judge), *_stabilisation(system, budget, found, judge)}
 
 
-def _properties(system: System, found: Exploration, judge: Judge) -> Iterator[tuple[str, bool]]:
+def _properties(system: System, found: Exploration, judge: Judge) -> Iterator[tuple[str, bool | None]]:
     for result in found.properties:
         if result.verdict == "unasked":
             continue
@@ -109,8 +113,8 @@ def _properties(system: System, found: Exploration, judge: Judge) -> Iterator[tu
             opinion = OF_THE_WHOLE[kind](judge)
         else:
             kind, opinion = kind_of(p), judge.opinion(p)
-        holds = result.verdict in ("exhausted", "witnessed")
-        assert holds == opinion.holds, result.name
+        holds = HOLDS[result.verdict]
+        assert holds is opinion.holds, result.name
         assert result.path is None or opinion.steps in (None, len(result.path)), result.name
         if p is None:
             yield kind, holds
@@ -126,16 +130,16 @@ def _properties(system: System, found: Exploration, judge: Judge) -> Iterator[tu
 
 def _stabilisation(
     system: System, budget: Budget | None, found: Exploration, judge: Judge
-) -> Iterator[tuple[str, bool]]:
+) -> Iterator[tuple[str, bool | None]]:
     if budget is not None and not any(budgeted()[name].lasts for name in budget.given):
         answer = convergence(explore(system, engine="reference"), found)
         opinion = OF_THE_WHOLE["stabilisation"](judge)
-        assert answer.converges == opinion.holds
+        assert answer.converges is opinion.holds
         yield from [("stabilisation", opinion.holds)] if answer.recovery_states else []
 
 
-def drawn(folder: Path, fault: str, seed: int) -> System:
-    system = of_every_kind(folder / str(seed), seed, channel=FAULTS[fault].get("channel", ""))
+def drawn(folder: Path, fault: str, seed: int, cut: bool = False) -> System:
+    system = of_every_kind(folder / str(seed), seed, channel=FAULTS[fault].get("channel", ""), cut=cut)
     assert system is not None
     return system
 
@@ -155,6 +159,20 @@ def test_verdicts(fault: str, tmp_path: Path) -> None:
             one_way = KINDS[kind].get("one_way", {}).get(fault)
             missing = {True, False} - {holds for of, holds in seen if of == kind}
             assert len(missing) == (one_way is not None), (kind, fault, missing)
+
+
+@pytest.mark.parametrize("fault", CUT)
+def test_verdicts_within_bounds(fault: str, tmp_path: Path) -> None:
+    """What lies beyond a step out of the bounds is not known: claims about runs may be open, and each cell has one."""
+    seen: Seen = set()
+    for seed in CUT[fault]["seeds"]:
+        seen |= judged(drawn(tmp_path, fault, seed, cut=True), budget_of(fault))
+    for kind in set(KINDS) - FLAWS:
+        if why_not(kind, fault) is None:
+            possible = {"violated", "holds"} | ({"open"} if kind in ABOUT_RUNS else set())
+            verdicts = {WORDS[holds] for of, holds in seen if of == kind}
+            assert possible - verdicts == set(CUT[fault].get("never", {}).get(kind, ())), kind
+            assert verdicts <= possible
 
 
 def test_within_while_a_clock_stands_still(tmp_path: Path) -> None:
