@@ -201,6 +201,24 @@ states:
         assert verdicts == ["violated"] * (4 - held) + ["exhausted"] * held
 
 
+def test_within_where_a_tick_leaves_the_bounds(tmp_path: Path) -> None:
+    """It is open where the tick that is one too many leads out, though every fair run comes there."""
+    system = written(
+        tmp_path,
+        {
+            "system.yaml": "system: s\nroles: {a: {}}\nclock: {horizon: 4}\nenvironment: {go: {to: a, fair: true}}\n"
+            "constraint: now <= 1\n",
+            "roles/a.yaml": "role: a\nevents: {go: it goes on}\n"
+            "states: {s: {initial: true, on: {go: {to: t}}}, t: {ignore: {go: it is over}}}\n",
+            "invariants.yaml": "properties:\n"
+            + "".join(f"  within_{n}: {{when: a.state == s, leads_to: a.state == t, within: {n}}}\n" for n in range(3)),
+        },
+    )
+    for budget in (None, Budget(crash=1), Budget(skew=1)):
+        assert judged(system, budget) >= {("within", True), ("within", False), ("within", None)}
+        assert [r.verdict for r in explore(system, budget=budget).properties] == ["violated", "bounded", "exhausted"]
+
+
 @pytest.mark.parametrize("fault", BUDGETED)
 def test_flaws_of_a_specification(fault: str, tmp_path: Path) -> None:
     """A value out of its range, and two guards that hold at once; what comes after such a step is not known."""
