@@ -121,7 +121,7 @@ def test_the_largest_budget_that_is_decided_is_told_of_whatever_came_first(
 
 def test_the_whole_budget_is_told_of_where_it_was_decided_first(run: Run, tmp_path: Path) -> None:
     write(tmp_path / "asked", {**ASKED, "invariants.yaml": "ends: {done: teller.state == once}\n"})
-    found = as_json(run("crash", "asked", "--keep-going", "--json"))
+    found = json.loads(run("crash", "asked", "--keep-going", "--json").stdout)
     assert (found["faults"], found["holds"]) == ("crash=1,duplicate=1", False)
 
 
