@@ -62,7 +62,7 @@ def test_a_checkpoint_larger_than_the_cache_may_be_is_left_elsewhere(
     system = load("lease")
     found = explore(system, CUT_SHORT, engine="packed")
     assert not found.checkpoint
-    assert "and the cache may have 2.0 KB (LEASEHOLD_CACHE_LIMIT); --checkpoint FILE keeps it elsewhere" in (
+    assert "and the cache may have 2,000 (LEASEHOLD_CACHE_LIMIT); --checkpoint FILE keeps it elsewhere" in (
         found.why_incomplete
     )
     place = folder / "elsewhere.npz"

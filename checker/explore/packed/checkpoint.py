@@ -23,7 +23,6 @@ from leasehold.checker.explore.layout import Layout
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.step import Action
 from leasehold.checker.host.cache import LIMIT_VARIABLE, cache_folder, limit_bytes, make_room
-from leasehold.impl.words import size_text
 from leasehold.spec.language.for_each import each
 from leasehold.spec.language.model import System
 from leasehold.spec.language.render.python_source import Frame, source
@@ -127,7 +126,7 @@ def save(place: Path, about: Mapping[str, Any], arrays: Mapping[str, Any]) -> No
     size = sum(column.nbytes for column in columns.values())
     if place.parent == _usual_folder() and not make_room(size, place):
         raise CheckpointError(
-            f"a checkpoint takes {size_text(size)}, and the cache may have {size_text(limit_bytes())} "
+            f"a checkpoint takes {size:,} bytes, and the cache may have {limit_bytes():,} "
             f"({LIMIT_VARIABLE}); --checkpoint FILE keeps it elsewhere"
         )
     with _writing(place):
