@@ -7,7 +7,7 @@ from dataclasses import replace
 from io import StringIO
 from pathlib import Path as File
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import click
 import pytest
@@ -30,7 +30,7 @@ from leasehold.cli.conform import _print as print_conformance
 from leasehold.cli.events import _verified
 from leasehold.cli.explain import _moment, _notes
 from leasehold.cli.replay import _json, _short, _words
-from leasehold.cli.verify import _address
+from leasehold.cli.verify import _address, _Progress
 from leasehold.cli.verify import _print as print_verification
 from leasehold.impl.events.chain import Verified
 from leasehold.reports import terminal
@@ -497,3 +497,22 @@ def test_a_long_path_is_cut_to_its_beginning(steps: int, loop: int | None, limit
 )
 def test_what_lost_means_is_said_where_a_message_is_lost_behind_a_crash(kinds: list[str], lost: bool) -> None:
     assert (terminal.LOST in lines(terminal.path, a_path(*kinds), True)) is lost
+
+
+def test_an_actor_that_cannot_be_read_is_told_of_each_time_that_it_begins(capsys: pytest.CaptureFixture[str]) -> None:
+    cuts = SimpleNamespace(cuts=SimpleNamespace(faults=[]))
+    following = SimpleNamespace(verification=cuts, violations=[], unreachable={})
+    progress = _Progress(cast(Any, following), cast(Any, None), as_json=False)
+    for unreachable, told in (
+        ({}, []),
+        ({"site": "no"}, ["site cannot be read: no"]),
+        ({"site": "no"}, []),
+        ({"site": "no", "broker": "gone"}, ["broker cannot be read: gone"]),
+        ({"broker": "gone"}, []),
+        ({"broker": "gone", "site": "again"}, ["site cannot be read: again"]),
+        ({}, []),
+        ({"broker": "again"}, ["broker cannot be read: again"]),
+    ):
+        following.unreachable = unreachable
+        progress.violations()
+        assert capsys.readouterr().err.splitlines() == told
