@@ -86,7 +86,7 @@ def _judgement(actors: AnyCluster | AnySystem, expected: Sequence[str]) -> str:
     """Returns what is wrong with what the actors have done."""
     from leasehold.reports.judged import judgement
 
-    return judgement(actors.system, actors.program, actors.logs(), expected)
+    return judgement(actors.system, actors.program, actors.logs(), actors.tick, expected)
 
 
 def _make(config: pytest.Config, units: int = 4, processes: bool | None = None, **options: Any) -> AnyCluster:

@@ -15,7 +15,7 @@ from leasehold.spec import System
 
 
 def judgement(
-    system: System, program: Program, logs: Mapping[str, Sequence[bytes]], expected: Collection[str] = ()
+    system: System, program: Program, logs: Mapping[str, Sequence[bytes]], now: int, expected: Collection[str] = ()
 ) -> str:
     """Says what is wrong with a run that goes on; empty: nothing is.
 
@@ -23,6 +23,7 @@ def judgement(
         system: of the actors.
         program: the same, compiled.
         logs: by actor, its events as the lines of a file.
+        now: the tick at which the test has ended.
         expected: the properties that are to be violated; a test may be about that.
     """
     whole = (read_log(lines, None, unsigned=True) for lines in logs.values() if len(lines) > 2)  # a header and an end
@@ -33,6 +34,7 @@ def judgement(
     try:
         for actor, chain in chains.items():
             verification.add(actor, chain)
+        verification.pass_time(now)
         result = verification.end()
     finally:
         verification.close()

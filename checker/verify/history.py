@@ -114,10 +114,14 @@ class HistoryVerification:
         if not self.cuts.merge.waiting(actor):
             self._record(self.cuts.start(actor) if runs else self.cuts.stop(actor))
 
-    def pass_time(self) -> list[Violation]:
-        """Judges the cuts that are ready, and that time has passed in all runs that go on, as far as it is known."""
+    def pass_time(self, now: int = 0) -> list[Violation]:
+        """Judges the cuts that are ready, and that time has passed in all runs that go on.
+
+        Args:
+            now: a tick that has come for all actors; others are known from their readers.
+        """
         self._record(self.cuts.ready())
-        self._record(self.cuts.pass_time(self.cuts.merge.known_now()))
+        self._record(self.cuts.pass_time(max(now, self.cuts.merge.known_now())))
         return self._commit()
 
     def fault(self, fault: CutFault) -> None:

@@ -51,6 +51,11 @@ class Embedded(Generic[C]):
         return self.cluster.program
 
     @property
+    def tick(self) -> int:
+        """The tick of the actors' clocks, as their events have it."""
+        return self.cluster.time.now
+
+    @property
     def now(self) -> int:
         """The clock."""
         return self.cluster.time.now

@@ -33,7 +33,7 @@ class Processes(Generic[AnyFleet]):
         except BaseException:
             shutil.rmtree(fleet.folder, ignore_errors=True)
             raise
-        self._begin = int(time.time() / fleet.tick_seconds)
+        self._begin = self.tick
 
     @property
     def system(self) -> System:
@@ -46,9 +46,14 @@ class Processes(Generic[AnyFleet]):
         return self.fleet.program
 
     @property
+    def tick(self) -> int:
+        """The tick of the actors' clocks, as their events have it."""
+        return int(time.time() / self.fleet.tick_seconds)
+
+    @property
     def now(self) -> int:
         """The clock, in ticks since the actors began."""
-        return int(time.time() / self.fleet.tick_seconds) - self._begin
+        return self.tick - self._begin
 
     def advance(self, ticks: int = 1) -> None:
         """Waits for so many ticks."""
