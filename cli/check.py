@@ -32,7 +32,7 @@ from leasehold.cli.progress import Status
 from leasehold.cli.prove import ProofProgress
 from leasehold.impl.words import counted, together
 from leasehold.reports import crash_terminal, terminal
-from leasehold.reports.commands import replay_command
+from leasehold.reports.commands import replay_command, undecided_commands
 from leasehold.reports.crash import crash_json
 from leasehold.reports.json_report import json_report, picked, plain
 from leasehold.spec import SHIPPED, System, find, load
@@ -290,6 +290,10 @@ def _print(
     replay = partial(replay_command, exploration.system, system)
     failed = [p for p in exploration.properties if p.name not in meant]
     terminal.counterexamples(screen, failed, exploration.system.properties, replay)
+    if run.cut_short or run.beyond:
+        undecided = [p.name for p in exploration.properties if p.verdict == "bounded"]
+        for command in undecided_commands(exploration.system, system, undecided, exploration.complete):
+            screen.print(f"go on:  {command}", markup=False, soft_wrap=True)
     for warning in exploration.system.warnings:
         screen.print(str(warning), markup=False, style="yellow", soft_wrap=True)
     if not run.cut_short:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from leasehold.reports.crash_words import cell_name
@@ -20,6 +20,21 @@ def replay_command(model: System, system: str, name: str, options: Sequence[str]
     return shlex.join(
         ["leasehold", "explore", system, *_settings(model, model.defaults), *options, "--only", name, "--show", name]
     )
+
+
+def undecided_commands(model: System, system: str, names: Collection[str], whole: bool) -> Iterator[str]:
+    """Yields the commands that go on where a search has left properties open.
+
+    Args:
+        model: the system.
+        system: its name or folder.
+        names: of the properties.
+        whole: all within the bounds was explored, so that exploring has no more to say.
+    """
+    if not whole:
+        yield shlex.join(["leasehold", "explore", system, *_settings(model, model.defaults)])
+    if any(model.properties[name].kind in ("always", "step") for name in names if name in model.properties):
+        yield shlex.join(["leasehold", "prove", system])
 
 
 def case_command(report: CrashReport, case: Case, system: str = "") -> str:

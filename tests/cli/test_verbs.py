@@ -37,6 +37,7 @@ def test_what_the_bounds_cut_off_is_3(fair: str, code: int, words: str, run: Run
     write(tmp_path / "counts", counts(fair, "constraint: a.k <= 2", "k < 9"))
     done = run("check", "counts")
     assert (done.returncode, done.stdout.startswith(words)) == (code, True), done.stdout
+    assert "go on:" not in done.stdout  # exploring has said all that it can
 
 
 @pytest.mark.parametrize("verb", TAKING_SYSTEM)
@@ -367,6 +368,8 @@ def test_a_check_that_was_cut_short_says_so_and_exits_with_3(limit: tuple[str, .
     done = run("check", "lease", "--no-crash", *limit)
     assert done.returncode == 3
     assert done.stdout.startswith(f"lease is not decided: no property is violated so far, but {why}")
+    commands = ["go on:  leasehold explore lease", "go on:  leasehold prove lease"]
+    assert [line for line in done.stdout.splitlines() if line.startswith("go on:")] == commands
 
 
 @pytest.mark.long
