@@ -8,6 +8,8 @@ A distribution brings one through an entry point of the group `leasehold.policie
 What stands there is a class, or any callable, that is called with the settings of the configuration by name and answers
 a policy (impl/policy/policy.py) or handler (impl/handlers/handler.py). Nothing of a plug-in is imported before it is
 asked for by name. A built-in name cannot be taken by a plug-in.
+
+A file of Python is one too, without any distribution: `./volumes.py`, or `./volumes.py:Volumes` (functions.py).
 """
 
 from __future__ import annotations
@@ -15,9 +17,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from leasehold.impl.policy.functions import MADE, module_of, tasks_of
 from leasehold.impl.words import choices
 
 Kind: TypeAlias = Literal["policy", "handler"]
@@ -68,7 +73,7 @@ class Plugin:
             PluginError: it cannot be imported, or a class lacks a method.
         """
         try:
-            loaded: Any = metadata.EntryPoint(self.name, self.source, GROUPS[self.kind]).load()
+            loaded = self._imported()
         except Exception as e:  # whatever a plug-in's module does while it is imported is its own fault
             raise PluginError(f"{self} cannot be imported: {type(e).__name__}: {e}; {self._remedy}") from e
         if not callable(loaded):
@@ -77,6 +82,9 @@ class Plugin:
             self._complete(loaded)
         factory: Callable[..., Any] = loaded
         return factory
+
+    def _imported(self) -> Any:
+        return metadata.EntryPoint(self.name, self.source, GROUPS[self.kind]).load()
 
     def make(self, settings: Mapping[str, Any]) -> Any:
         """One with settings.
@@ -123,6 +131,27 @@ class Plugin:
             ) from None
 
 
+class OwnFile(Plugin):
+    """A policy or handler in a file: a class of it, one of its functions, or all of them that are tasks."""
+
+    def _imported(self) -> Any:
+        place, _, name = self.source.partition(".py:")
+        file = Path(place if name else self.source.removesuffix(".py")).with_suffix(".py")
+        module, make = module_of(file), MADE[self.kind]
+        if not name:
+            if not (tasks := tasks_of(module)):
+                raise ImportError(f"no function of {file} is a `task`")
+            return partial(make, tasks, None)
+        if not hasattr(module, name):
+            raise ImportError(f"{file} has no {name[:60]!r}{choices(name, [n for n in vars(module) if n[0] != '_'])}")
+        loaded = getattr(module, name)
+        return loaded if inspect.isclass(loaded) or not callable(loaded) else partial(make, {}, loaded)
+
+    @property
+    def _remedy(self) -> str:
+        return "mend that file"
+
+
 def known(kind: Kind) -> dict[str, Plugin]:
     """All that can be had, by name; nothing is imported.
 
@@ -145,6 +174,8 @@ def find(kind: Kind, name: str) -> Plugin:
     Raises:
         PluginError: there is none of that name.
     """
+    if name.endswith(".py") or ".py:" in name:
+        return OwnFile(kind, name, name, "a file")
     plugins = known(kind)
     if name not in plugins:
         raise PluginError(f"there is no {kind} {name[:60]!r}{choices(name, sorted(plugins))}")
