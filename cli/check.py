@@ -152,7 +152,7 @@ def check(
     def limits(meant: Expectation | None) -> Limits:
         left = None if seconds is None else max(0.0, seconds - (time.monotonic() - started))
         stop, expected = not (keep_going or write), frozenset(meant.violated if meant else ())
-        return Limits(max_states, depth, left, memory, stop_at_violation=stop, expected=expected)
+        return Limits(max_states, depth, left, memory, stop_at_violation=stop, finish_level=True, expected=expected)
 
     untested = unread(first), kept(system, first)
     runs: list[_Run] = []

@@ -111,8 +111,10 @@ def explore(
         for name in names:
             _check_property(model, option, name)
     budget = None if faults is None else search.parse_budget(model, faults, "--faults")
-    keeping = Checkpointing(checkpoint, resume)
-    limits = Limits(max_states, depth, seconds, memory, keeping=keeping, disk=disk, stop_at_violation=not keep_going)
+    keeping, stop = Checkpointing(checkpoint, resume), not keep_going
+    limits = Limits(
+        max_states, depth, seconds, memory, keeping=keeping, disk=disk, stop_at_violation=stop, finish_level=True
+    )
     asked, began = only_these(model, only) if only else model, time.perf_counter()
     exploration = search.explore_with_progress(asked, limits, budget, engine, symmetry, fairness)
     after, not_asked = None, ""

@@ -321,7 +321,7 @@ def deepen(
         if left is not None and left <= 0 and legal is not None:
             return None
         within = None if left is None else left * share
-        limits = Limits(seconds=within, memory=memory, stop_at_violation=stop_at_violation)
+        limits = Limits(seconds=within, memory=memory, stop_at_violation=stop_at_violation, finish_level=True)
         return crash(system, budget, watch(budget) if watch else None, limits, legal, engine=engine)
 
     for budget in budgets or deepening():

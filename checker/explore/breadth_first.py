@@ -12,6 +12,7 @@ import time
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
@@ -96,6 +97,7 @@ class Limits:
     keeping: Checkpointing | None = None  # packed alone
     disk: FilePath | None = None  # a folder for files of what grows with the search; packed alone
     stop_at_violation: bool = False  # of what is decided on the way; what needs the whole graph is then left open
+    finish_level: bool = False  # a violation ends the search with its level: which costs a packed search no speed
     expected: frozenset[str] = frozenset()  # properties whose violation stops no search
 
 
@@ -135,6 +137,7 @@ class BreadthFirstSearch:
         self.memory: int | None = None
         self.started = self.seconds_before = 0.0
         self._told: Progress | None = None  # at last
+        self.last_level = inf  # after a violation: the depth of the last labels whose steps are followed
 
     def run(self) -> Exploration:
         """Searches, and returns what was found."""
@@ -377,16 +380,18 @@ class ReferenceSearch(BreadthFirstSearch):
                 self.labels.add(len(self.states) - 1, self.world.budgeted, -1)
         self.initial = len(self.states)
         while self.searched < len(self.labels.states):
-            number = self.labels.states[self.searched]
+            number, depth = self.labels.states[self.searched], self.labels.depths[self.searched]
+            if depth > self.last_level:
+                self.graphical = False
+                return AT_VIOLATION
             if self.limits.states is not None and len(self.states) >= self.limits.states:
                 return f"stopped after {len(self.states):,} states"
-            if self.limits.depth is not None and self.labels.depths[self.searched] >= self.limits.depth:
+            if self.limits.depth is not None and depth >= self.limits.depth:
                 return f"stopped at depth {self.limits.depth}"
             self._expand(self.searched, number)
             self.searched += 1
             if self._stops():
-                self.graphical = False
-                return AT_VIOLATION
+                self.last_level = min(self.last_level, depth if self.limits.finish_level else -1.0)
             if why := self._out_of_time():
                 return why
             if self.searched % REPORT_EVERY:

@@ -136,7 +136,8 @@ class PackedSearch(BreadthFirstSearch):
             self.model.move_to(self.kernel)
             self.probes.fired.clear()
             return
-        brief = self.limits.states is None and not self.limits.stop_at_violation
+        at_label = self.limits.stop_at_violation and not self.limits.finish_level
+        brief = self.limits.states is None and not at_label
         self.model = PackedModel(self.kernel, self.world, self.fields, self.at_fault, self.graphical, brief)
         self.probes = Probes(self.model, self.claims)
 
@@ -192,7 +193,7 @@ class PackedSearch(BreadthFirstSearch):
         """Returns why the search ended by itself; nothing where everything is visited."""
         if outcome == k.DONE:
             return self._at_fault()
-        if outcome == k.AT_STATES:
+        if outcome == k.AT_STATES or self._stops():
             return self._stopped()
         why = f"stopped at depth {self.limits.depth}"
         return why if self.usual else self._kept(why)
@@ -323,9 +324,15 @@ class PackedSearch(BreadthFirstSearch):
         self._set_limits()
 
     def _set_limits(self) -> None:
-        """Tells the kernel where to stop: after this label, where a violation ends the search."""
-        labels = self.kernel.figure(k.SEARCHED) + 1 if self._stops() else None
-        self.kernel.limits(self.limits.states, self.limits.depth, labels)
+        """Tells the kernel where to stop: after this label or this level, where a violation ends the search."""
+        depth, labels = self.limits.depth, None
+        if self._stops() and self.limits.finish_level:
+            self.last_level = min(self.last_level, self.kernel.figure(k.DEPTH))
+            end = int(self.last_level) + 1
+            depth = end if depth is None else min(depth, end)
+        elif self._stops():
+            labels = self.kernel.figure(k.SEARCHED) + 1
+        self.kernel.limits(self.limits.states, depth, labels)
 
     def _restart(self, begun: bool = True) -> None:
         """Searches again from the first states, with room for what has been met."""

@@ -175,8 +175,10 @@ def test_limits(limits: Limits, budget: Budget | None) -> None:
         assert_alike(system, budget, limits)
 
 
+@pytest.mark.parametrize("level", [False, True], ids=["at once", "with its level"])
 @pytest.mark.parametrize("budget", [None, Budget(crash=1)], ids=str)
-def test_a_violation_ends_a_search_unless_it_is_expected(budget: Budget | None, tmp_path: Path) -> None:
+def test_a_violation_ends_a_search_unless_it_is_expected(budget: Budget | None, level: bool, tmp_path: Path) -> None:
+    """At once, or with its level: then all that are violated at the least depth are told, and nothing deeper."""
     ended = 0
     for seed in range(12):
         if (system := of_every_kind(tmp_path / str(seed), seed)) is None:
@@ -185,14 +187,17 @@ def test_a_violation_ends_a_search_unless_it_is_expected(budget: Budget | None, 
         kinds = ("always", "step", "deadlock")
         wrong = {p.name: p.path for p in whole.properties if p.verdict == "violated" and p.kind in kinds}
         first = min((len(path) for path in wrong.values() if path is not None), default=None)
-        limits = Limits(stop_at_violation=True)
+        limits = Limits(stop_at_violation=True, finish_level=level)
         assert_alike(system, budget, limits)
         stopped = explore(system, limits, budget=budget)
-        assert (stopped.why_incomplete == AT_VIOLATION) == bool(wrong)
+        assert (stopped.why_incomplete == AT_VIOLATION) or stopped.complete
+        assert stopped.complete or wrong
         told = {p.name: p.path for p in stopped.properties if p.verdict == "violated"}
         assert told == {name: wrong[name] for name in told} or not wrong
         assert first is None or first in [len(path) for path in told.values() if path is not None]
-        ended += bool(wrong)
+        ended += not stopped.complete
+        deepest = max((len(path) for path in told.values() if path is not None), default=0)
+        assert stopped.complete or not level or deepest <= (first or 0) + 1
         none = explore(system, replace(limits, expected=frozenset(wrong)), budget=budget)
         assert (none.complete, none.properties) == (True, whole.properties)
         if len(wrong) > 1:
