@@ -70,15 +70,22 @@ class Actors:
         said = self
 
         class Traced(ControlledActor):
-            async def _carry_out(self, ready: Ready) -> None:
-                requests = [queued.request for queued in self.queue.turn] if ready.replies else []
-                if found := list(lines(self, ready, requests)):
-                    said.printed += [f"{self.identity.name}:", *(f"  {line}" for line in found)]
-                try:
-                    await super()._carry_out(ready)
-                except StoreError as error:
-                    said.printed.append(f"  not committed: {error.reason}")
-                    raise
+            def __init__(self, *arguments: Any, **options: Any) -> None:
+                super().__init__(*arguments, **options)
+                carry_out = self.turn_loop.carry_out
+
+                async def traced(ready: Ready) -> None:
+                    requests = [queued.request for queued in self.queue.turn] if ready.replies else []
+                    ready.metadata.update(self.chronicle._kept())  # which the commit adds, once
+                    if found := list(lines(self, ready, requests)):
+                        said.printed += [f"{self.identity.name}:", *(f"  {line}" for line in found)]
+                    try:
+                        await carry_out(ready)
+                    except StoreError as error:
+                        said.printed.append(f"  not committed: {error.reason}")
+                        raise
+
+                self.turn_loop.carry_out = traced  # type: ignore[method-assign]
 
         units = int(constants.get("max_units", 2)) if name == "lease" else 0
         self.sim = LeaseSimulation(

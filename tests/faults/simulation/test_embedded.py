@@ -18,7 +18,7 @@ def elected(loop: asyncio.AbstractEventLoop | None) -> Mapping[str, list[bytes]]
     ring.restart("node-1")
     ring.advance(2)
     assert [ring.state(f"node[{number}]") for number in range(3)] == ["following", "following", "leading"]
-    events = ring.events()
+    events = ring.cluster.events()
     ring.stop()
     return events
 
