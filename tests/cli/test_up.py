@@ -90,7 +90,10 @@ def test_a_machine_joins_those_of_the_folder(tmp_path: Path) -> None:
     SystemFleet(ring, tmp_path, {"nodes": 2}).prepare()
     SystemFleet(ring, tmp_path, {"nodes": 2}, join=["node[7]"]).prepare()
     assert read_config(tmp_path / "node-7.yaml").name == "node-7"
-    assert yaml.safe_load((tmp_path / "peers.yaml").read_text())["node[7]"] == "node-7"
+    members = {"node[0]": "node-0", "node[1]": "node-1", "node[7]": "node-7"}
+    assert yaml.safe_load((tmp_path / "peers.yaml").read_text()) == members
+    SystemFleet(ring, tmp_path, {"nodes": 2}, join=["node[8]"]).prepare()
+    assert yaml.safe_load((tmp_path / "peers.yaml").read_text()) == {**members, "node[8]": "node-8"}
     assert "node-7" in trust_file.load(tmp_path / "trust.yaml").actors
     assert SystemFleet(ring, tmp_path, {"nodes": 2}).players["node[7]"] == "node-7"  # it is a member from now on
 

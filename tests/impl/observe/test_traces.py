@@ -77,6 +77,27 @@ async def test_one_lease_is_one_trace_over_all_actors(watched: Any) -> None:
     assert max(of(span, "time_ticks") for span in moves) >= 12
 
 
+async def test_a_step_hangs_below_its_cause_in_the_turn_or_below_the_root(watched: Any) -> None:
+    """A timer, a client or a call that was answered in an earlier turn is no cause: nor is any span of that turn."""
+    async with recorded(w := Watched(watched)) as (c, spans):
+        await c.lease(2, until=12, term=6)
+        for _ in range(15):
+            await c.advance(1)
+        kept = [(traces._came, traces._led, traces._repeats) for traces in w.traces]
+    by_id = {span.context.span_id: span for span in spans}
+    inside = [span for span in spans if span.kind is SpanKind.INTERNAL and span.parent is not None]
+    below = [(span, by_id[span.parent.span_id]) for span in inside if span.parent is not None]
+    assert {parent.name == "lease" for _, parent in below} == {True, False}
+    for span, parent in below:
+        if parent.name != "lease" and not span.name.startswith(("handler.", "guest.")):
+            assert of(span, "actor") == of(parent, "actor")
+            assert of(span, "time_ticks") - of(parent, "time_ticks") <= 1 or "handler." in parent.name
+    timers = [(span, parent) for span, parent in below if span.name.endswith("#tick")]
+    assert timers
+    assert all(parent.name == "lease" for _, parent in timers)
+    assert all(len(part) <= 8 for parts in kept for part in parts), "of the last turn alone"
+
+
 async def test_every_message_links_its_sender_and_its_receiver(watched: Any) -> None:
     async with recorded(Watched(watched)) as (c, spans):
         await c.lease(1, until=12, term=6)
