@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from itertools import chain
+from itertools import chain, product
 from typing import Any
 
 import pytest
 
 from leasehold.checker.explain.machines import KnownMachines
 from leasehold.checker.explain.story import step_entry
+from leasehold.checker.explain.views import EventViews
 from leasehold.checker.history.fold import MachineOf
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.events.event import (
@@ -22,6 +23,7 @@ from leasehold.impl.events.event import (
     StepEvent,
 )
 from tests.checker.conform.walks import SYSTEMS, walked
+from tests.checker.explain.test_explained_cuts import explainer_of
 from tests.checker.verify.histories import history_of
 from tests.checker.verify.test_histories import plan_in_two_settings
 
@@ -168,3 +170,31 @@ def test_what_steps_after_it_was_forgotten_has_no_past(name: str, end: Any) -> N
     anew.take(more.take(StepEvent, step=event.step))
     assert machines.machines[key] == anew.machines[key]
     assert machines.plays(key.actor, key.lease)
+
+
+@pytest.mark.parametrize("kind", [RecoveredEvent, MigratedEvent])
+def test_no_view_has_a_unit_that_is_forgotten(kind: Any) -> None:
+    """After an actor has told its records anew, without some of its units, they are as if nobody had told of them."""
+    shown = 0
+    for seed, share in product(range(6), (0.3, 0.5, 0.7)):
+        plan, machines = plan_in_two_settings(seed), KnownMachines()
+        views, events = explainer_of(plan.units, plan.lazy).machines, history_of(plan)["site"]
+        for event in events[: round(share * len(events))]:
+            machines.take(event)
+        if not machines.machines:
+            continue
+        before, more = deepcopy(machines), More(machines, "site")
+        told = {"source": "0" * 64, "records": 1} if kind is MigratedEvent else {"machines": 1, "unrecorded": 1}
+        more.take(kind, **({"agreement": ""} if kind is RecoveredEvent else {}), **told)
+        for key in [k for k, one in before.machines.items() if k.lease != BELOW and one.forgotten is None]:
+            more.take(FoundEvent, lease=key.lease, machine=key.machine, record=before.machines[key].record)
+        bare = deepcopy(machines)
+        for key, one in machines.machines.items():
+            if key.lease == BELOW and one.forgotten is not None:
+                one.spec = "that of before" if kind is MigratedEvent else one.spec
+                del bare.machines[key]
+        for lease in machines.leases():
+            had, seen, alone = (EventViews(views, known, 99).lease(lease) for known in (before, machines, bare))
+            assert seen == alone
+            shown += [one["units"] for one in had] != [one["units"] for one in seen]
+    assert shown

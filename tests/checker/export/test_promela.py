@@ -18,6 +18,7 @@ from tests.checker.explore.by_chance import by_chance
 from tests.spec.language.lower.test_accepting import PAIR, WRONG
 from tests.systems import TESTS, TRUTH, edited, files_of, load, written
 
+ASKS = files_of("checker/export/systems/asks")
 LAMP = files_of("checker/export/systems/lamp")
 TURNED = files_of("checker/export/systems/turned")
 
@@ -112,6 +113,18 @@ def test_systems_by_chance(seed: int, faults: str, unordered: str, tmp_path: Pat
     broken = {p.name for p in found.properties if p.kind == "always" and p.verdict == "violated"}
     assert set(re.findall(r"assertion violated Holds_(\w+)", printed)) <= broken
     assert bool(errors(printed)) == bool(broken)
+
+
+@pytest.mark.parametrize("back", ["", ", duplicate: 1", ", lose: 1", ", reorder: 1"])
+@pytest.mark.parametrize("there", ["", ", duplicate: 1", ", lose: 1", ", reorder: 1"])
+def test_a_fault_of_one_channel_reaches_the_answers_over_the_other(there: str, back: str, tmp_path: Path) -> None:
+    """What is said again because its request came again has the number that it had."""
+    text = {name: file.replace(" FAULTS_THERE", there).replace(" FAULTS_BACK", back) for name, file in ASKS.items()}
+    system = written(tmp_path / "system", text)
+    found = explore(system)
+    assert found.complete
+    printed = check(tmp_path, export_system(system, "promela").text)
+    assert (stored(printed), errors(printed)) == (found.distinct, 0)
 
 
 @pytest.mark.parametrize("seed", [4, 9, 14])
