@@ -360,3 +360,15 @@ def test_the_folder_of_a_run_is_a_source_whether_its_actors_run_or_not(tmp_path:
         judged()
         fleet.stop()
         judged()
+
+
+@pytest.mark.long
+def test_a_chaos_run_in_which_nothing_happens_fails(tmp_path: Path) -> None:
+    states = "{dark: {initial: true, on: {go: {to: lit}}}, lit: {ignore: {go: it is lit}}}"
+    role = f"role: lamp\nevents: {{go: It is lit.}}\nstates: {states}\n"
+    system = "system: quiet\nroles: {lamp: {}}\nclock: {horizon: 9}\nenvironment: {go: {to: lamp, when: now < 1}}\n"
+    claims = "properties: {never_lit: {always: lamp.state == dark, doc: It is dark.}}\n"
+    write(tmp_path / "quiet", {"system.yaml": system, "roles/lamp.yaml": role, "invariants.yaml": claims})
+    done = CliRunner().invoke(cli, ["up", str(tmp_path / "quiet"), "--crash", "--seconds", "1"])
+    assert done.exit_code == 1
+    assert "violated: no machine took a step: the environment offers no event that comes in a run" in done.output

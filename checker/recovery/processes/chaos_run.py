@@ -48,6 +48,7 @@ BACK_SECONDS = 60.0  # within which an actor has to serve again
 QUIET_SECONDS = 0.3  # without any event of an actor, before the environment looks at records
 REST_SECONDS = 2.0  # without any event of an actor
 SETTLE_SECONDS = 90.0
+NOTHING = "no machine took a step: the environment offers no event that comes in a run, so nothing was tried"
 
 
 class ToldEvent(NamedTuple):
@@ -155,6 +156,8 @@ class ChaosRun:
         self._settle()
         result, verifier = self.result, self.verifier
         verifier.end(complete=result.at_rest)
+        if not verifier.steps and not verifier.missing:
+            result.violations.append(NOTHING)
         result.violations = [*dict.fromkeys([*result.violations, *verifier.complaints])]
         result.violated = verifier.result.violations
         result.runs, result.states = len(self._known), verifier.result.cuts

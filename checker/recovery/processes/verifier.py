@@ -24,7 +24,7 @@ from leasehold.checker.verify.history import HistoryVerification
 from leasehold.checker.verify.queries import end_claim
 from leasehold.checker.verify.result import HistoryResult
 from leasehold.checker.verify.system import CutsOfSystem
-from leasehold.impl.events.event import AnyEvent, SealEvent
+from leasehold.impl.events.event import AnyEvent, SealEvent, StepEvent
 from leasehold.impl.identity.trust_file import TrustFile
 from leasehold.impl.processes.fleet import SystemFleet
 from leasehold.impl.server.client import ClientError
@@ -49,6 +49,7 @@ class FleetVerifier:
         findings: steps that the specification does not allow, once nothing more comes.
         worst, last: how far the verification was behind.
         missing: why the last events were not judged, in words, once nothing more comes.
+        steps: how many steps of machines were judged, once nothing more comes.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class FleetVerifier:
         self.findings: list[Nonconformity] = []
         self.worst = self.last = Lag(0, 0.0)
         self.missing: list[str] = []
+        self.steps = 0
 
     @property
     def result(self) -> HistoryResult:
@@ -106,6 +108,7 @@ class FleetVerifier:
         if self.last.events:
             self.missing.append(f"{self.last.events} events are not judged")
         chains = verification.kept.chains(verification.cursor)
+        self.steps = sum(isinstance(event, StepEvent) for events in chains.values() for event in events)
         logs = {actor: WholeLog(actor, events, events[0].position - 1) for actor, events in chains.items() if events}
         conformance = ConformanceResult()
         judge_logs(self._known, logs, conformance)
