@@ -34,8 +34,7 @@ def judgement(
     try:
         for actor, chain in chains.items():
             verification.add(actor, chain)
-        verification.pass_time(now)
-        result = verification.end()
+        result = verification.end(now=now)
     finally:
         verification.close()
     violations = [violation for violation in result.violations if violation.of not in expected]

@@ -114,14 +114,10 @@ class HistoryVerification:
         if not self.cuts.merge.waiting(actor):
             self._record(self.cuts.start(actor) if runs else self.cuts.stop(actor))
 
-    def pass_time(self, now: int = 0) -> list[Violation]:
-        """Judges the cuts that are ready, and that time has passed in all runs that go on.
-
-        Args:
-            now: a tick that has come for all actors; others are known from their readers.
-        """
+    def pass_time(self) -> list[Violation]:
+        """Judges the cuts that are ready, and that time has passed in all runs that go on, as far as it is known."""
         self._record(self.cuts.ready())
-        self._record(self.cuts.pass_time(max(now, self.cuts.merge.known_now())))
+        self._record(self.cuts.pass_time(self.cuts.merge.known_now()))
         return self._commit()
 
     def fault(self, fault: CutFault) -> None:
@@ -129,9 +125,16 @@ class HistoryVerification:
         if fault not in self.cuts.faults:
             self.cuts.merge.fault(fault)
 
-    def end(self, but: Iterable[str] = ()) -> HistoryResult:
-        """Nothing more comes, but of these actors, of whom events are missing: what comes after those is not judged."""
+    def end(self, but: Iterable[str] = (), now: int = 0) -> HistoryResult:
+        """Nothing more comes.
+
+        Args:
+            but: actors of whom events are missing: what comes after those is not judged.
+            now: the tick until which nothing more has come, where it is known.
+        """
         self._record(self.cuts.end(but))
+        if now:
+            self._record(self.cuts.pass_time(now))
         self._commit("all" if self.complete else "settled")
         self.count_over()
         return self.result

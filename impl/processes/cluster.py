@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -13,6 +14,7 @@ from leasehold.impl.core.core import Program
 from leasehold.impl.processes.fleet import SystemFleet
 from leasehold.impl.server.client import Client, ClientError
 from leasehold.impl.server.event_source import open_source
+from leasehold.impl.store.store import StoreError
 from leasehold.spec import System
 
 SETTLED_SECONDS, LIMIT_SECONDS, LOOK_SECONDS = 0.4, 60.0, 0.05  # of actors that come to rest
@@ -27,7 +29,7 @@ class Processes(Generic[AnyFleet]):
     """
 
     def __init__(self, fleet: AnyFleet) -> None:
-        self.fleet = fleet
+        self.fleet, self._ended = fleet, dict[str, list[bytes]]()
         try:
             fleet.__enter__()
         except BaseException:
@@ -108,12 +110,17 @@ class Processes(Generic[AnyFleet]):
         return rows
 
     def logs(self) -> dict[str, list[bytes]]:
-        """Returns, by actor, its events as the lines of a file, from its store; nobody has signed their end."""
-        return {name: [*open_source(self.fleet.store(name), name).lines(0)] for name in self.fleet.roles}
+        """Returns, by actor, its events as the lines of a file, from its store; nobody has signed their end.
+
+        Of actors that were ended, those that were there then.
+        """
+        return self._ended or {name: [*open_source(self.fleet.store(name), name).lines(0)] for name in self.fleet.roles}
 
     def stop(self) -> None:
-        """Ends all actors, and removes what they kept."""
+        """Ends all actors, and removes what they kept, but for their events."""
         self.fleet.stop()
+        with suppress(StoreError):
+            self._ended = self.logs()
         shutil.rmtree(self.fleet.folder, ignore_errors=True)
 
 

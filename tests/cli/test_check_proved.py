@@ -130,9 +130,9 @@ def test_what_a_proof_depends_on_is_in_its_name(commit: Path, monkeypatch: pytes
 @pytest.mark.long
 def test_changed_lemmas_are_another_proof(run: Run, commit: Path) -> None:
     assert run("prove", "commit").returncode == 0
-    assert verdicts(run("check", "commit", "--no-crash", "--verbose").stdout)["agreement"] == "proved"
+    assert verdicts(run("check", "commit", "--no-crash", "--keep-going", "--verbose").stdout)["agreement"] == "proved"
     (commit / "lemmas.yaml").unlink()
-    assert verdicts(run("check", "commit", "--no-crash", "--verbose").stdout)["agreement"] == "holds"
+    assert verdicts(run("check", "commit", "--no-crash", "--keep-going", "--verbose").stdout)["agreement"] == "holds"
 
 
 @pytest.mark.long
@@ -148,7 +148,7 @@ def test_what_is_undecided_has_the_verdict_of_exploring(run: Run, commit: Path) 
 def test_a_violation_is_shown_beside_a_proof(run: Run, commit: Path) -> None:
     """The coordinator commits although one disagrees."""
     change(commit / "roles/coordinator.yaml", "disagree: {to: aborting}", "disagree: {to: committing}")
-    done = run("check", "commit", "--no-crash", "--verbose", "--prove", "--set", "participants=2")
+    done = run("check", "commit", "--no-crash", "--keep-going", "--verbose", "--prove", "--set", "participants=2")
     assert done.returncode == 1
     assert "commit_needs_all is violated" in done.stdout
     found = verdicts(done.stdout)
@@ -160,11 +160,11 @@ def test_a_violation_is_shown_beside_a_proof(run: Run, commit: Path) -> None:
 def test_a_proof_hides_no_violation(run: Run, commit: Path) -> None:
     change(commit / "roles/coordinator.yaml", "disagree: {to: aborting}", "disagree: {to: committing}")
     vouch(load(commit), "commit_needs_all", "agreement")
-    done = run("check", "commit", "--no-crash", "--verbose")
+    done = run("check", "commit", "--no-crash", "--keep-going", "--verbose")
     assert done.returncode == 1
     assert verdicts(done.stdout)["commit_needs_all"] == "VIOLATED"
     assert "commit_needs_all is proved, and yet violated: one of the two is an error in Leasehold" in done.stdout
-    found = as_json(run("check", "commit", "--no-crash", "--verbose", "--json"))
+    found = as_json(run("check", "commit", "--no-crash", "--keep-going", "--verbose", "--json"))
     (it,) = [p for p in found["properties"] if p["name"] == "commit_needs_all"]
     assert (it["verdict"], it["explored"], "method" in it) == ("violated", "violated", False)
 
@@ -176,7 +176,7 @@ def test_nor_one_that_faults_cause(run: Run, tmp_path: Path) -> None:
     text = (folder / "system.yaml").read_text()
     (folder / "system.yaml").write_text(re.sub(r"^  check: .*", "  check: partition=1", text, flags=re.MULTILINE))
     vouch(load(folder, {"participants": 2}), "agreement")
-    words = ("check", "commit", "--set", "participants=2")
+    words = ("check", "commit", "--keep-going", "--set", "participants=2")
     done = run(*words)
     assert done.returncode == 1
     assert "agreement is proved, and yet violated" in done.stdout

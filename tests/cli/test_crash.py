@@ -68,7 +68,7 @@ def test_the_systems_own_budget_and_settings(run: Run, tmp_path: Path) -> None:
 
 def test_what_faults_break_is_shown_with_the_weakest(run: Run, tmp_path: Path) -> None:
     write(tmp_path / "asked", ASKED)
-    done = run("crash", "asked")
+    done = run("crash", "asked", "--keep-going")
     assert done.returncode == 1
     assert "\nonce breaks under crash=1, and under no weaker faults\n" in done.stdout
     assert "\nonce is violated\n  always  teller.state != twice\ninitially\n" in done.stdout
@@ -307,14 +307,14 @@ def test_the_worst_case_is_named_with_its_command(run: Run) -> None:
 @pytest.mark.long
 def test_what_was_not_asked_is_null_and_what_was_tried_is_told(run: Run) -> None:
     """An actor that halts does not come back; crashes are tried all the same."""
-    found = as_json(run("crash", *SMALL, "--faults", "crash=1,halt=1", "--json"))
+    found = as_json(run("crash", *SMALL, "--faults", "crash=1,halt=1", "--keep-going", "--json"))
     assert found["crash_points"] > 20
     assert found["scenarios"] > 50
     nothing = ["converges", "worst_steps", "worst_case", "worst_path", "legal_states"]
     assert [found[key] for key in nothing] == [None] * len(nothing)
     done = run("crash", "case", *SMALL, *CASE, "--faults", "crash=1,halt=1")
     assert ", any: whether it returns was not checked\n" in done.stdout
-    text = run("crash", *SMALL, "--faults", "crash=1,halt=1").stdout
+    text = run("crash", *SMALL, "--faults", "crash=1,halt=1", "--keep-going").stdout
     assert re.search(r"^asking +voting +legal +\d+ +\d+ +not checked$", text, re.M)
     cut = as_json(run("crash", "deep", "lease", "--hours", "0.0001", "--json"))
     assert [cut[key] for key in ("crash_points", "crash_points_not_met", "scenarios")] == [None] * 3
@@ -329,7 +329,7 @@ def test_a_case_that_does_not_return_says_so(run: Run, tmp_path: Path) -> None:
     assert done.returncode == 1
     assert ", any: once faults stop, a run never returns to a legal state\n" in done.stdout
     assert done.stdout.endswith("  --- nothing more happens ---\n")
-    found = as_json(run("crash", "asked", "--faults", "crash=1", "--json"))
+    found = as_json(run("crash", "asked", "--faults", "crash=1", "--keep-going", "--json"))
     returns = {tuple(cell["control"]): cell["returns"] for cell in found["cells"]}
     assert returns["asking", "once"] is False
     assert returns["idle", "idle"] is True

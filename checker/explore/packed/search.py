@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.checker.explore.breadth_first import BreadthFirstSearch, Limits, Progress
 from leasehold.checker.explore.graph.edges import Graph
@@ -109,7 +109,7 @@ class PackedSearch(BreadthFirstSearch):
         self.keeps = limits.keeping is not None  # a checkpoint is wanted
         self.usual = limits.keeping is not None and limits.keeping.place is None  # in a place where nobody else looks
         self.left: Path | None = None  # where one was left
-        self.files: list[IO[bytes]] = []  # on a disk
+        self.descriptors: list[int] = []  # of files on a disk
         kept = None
         if limits.keeping is not None:
             if not self.usual:
@@ -283,13 +283,14 @@ class PackedSearch(BreadthFirstSearch):
         """Keeps what grows with the search in files, where these are wanted: the system writes out what is not used."""
         if self.limits.disk is None:
             return
-        # They are closed with the search.
-        self.files = [tempfile.TemporaryFile(dir=self.limits.disk) for _ in _ON_DISK]  # noqa: SIM115
-        for name, file in zip(_ON_DISK, self.files, strict=True):
-            self.kernel.on_disk(name, os.dup(file.fileno()))
+        self.descriptors.clear()
+        for name in _ON_DISK:
+            with tempfile.TemporaryFile(dir=self.limits.disk) as file:
+                self.descriptors.append(os.dup(file.fileno()))  # the kernel closes it
+                self.kernel.on_disk(name, self.descriptors[-1])
 
     def _disk_bytes(self) -> int:
-        return sum(os.fstat(file.fileno()).st_blocks * 512 for file in self.files)
+        return sum(os.fstat(descriptor).st_blocks * 512 for descriptor in self.descriptors)
 
     def _begin(self) -> bool:
         """Adds the first states; False where the layout had to grow on the way."""

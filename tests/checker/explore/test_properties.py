@@ -104,7 +104,7 @@ def fed(claims: Any, found: Exploration, world: Reference) -> None:
 
 def seen_by(claims: PropertyClaims) -> list[Any]:
     every = [*claims.invariants, *claims.witnesses, *claims.steps, *claims.graphical, *(claims.ends or ())]
-    return [claims.deadlock, claims.contradicted, claims.vacuous(), *((c.of.name, c.seen, c.found) for c in every)]
+    return [claims.deadlock, claims.violated, claims.vacuous(), *((c.of.name, c.seen, c.found) for c in every)]
 
 
 def test_what_claims_have_seen_is_what_each_says_of_every_state_and_step(tmp_path: Path) -> None:
@@ -138,9 +138,8 @@ def test_what_claims_have_seen_is_what_each_says_of_every_state_and_step(tmp_pat
         bad = [n for n, at in enumerate(states) if at in stuck and not any(e.holds(*at) for e in claims.ends or ())]
         first = bad[0] if bad and claims.ends is not None else None
         assert claims.deadlock == first
-        assert claims.contradicted == (
-            first is not None or any(c.found is not None for c in (*claims.invariants, *claims.steps))
-        )
+        wrong_ones = [c.of.name for c in (*claims.invariants, *claims.steps) if c.found is not None]
+        assert claims.violated == (*dict.fromkeys(wrong_ones), *([DEADLOCK] if first is not None else []))
         claims.forget()
         assert seen_by(claims) == untold
 
