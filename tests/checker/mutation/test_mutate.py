@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from leasehold.checker.crash.convergence import convergence
 from leasehold.checker.explore import Limits, explore
 from leasehold.checker.explore.expectations import Explanation
 from leasehold.checker.mutation import judge, observer
 from leasehold.checker.mutation import mutate as campaign
 from leasehold.checker.mutation.battery import DEFAULT, Battery, SystemLoader, Trial, battery_of
-from leasehold.checker.mutation.judge import MutationError, ReachableGraph
+from leasehold.checker.mutation.judge import CONVERGENCE, MutationError, ReachableGraph, baseline_of, judged
 from leasehold.checker.mutation.mutate import MutationReport, RuleScore, mutate
 from leasehold.checker.mutation.operators import EFFECTS, RULES, Mutation, mutations
 from leasehold.faults.model import DEFAULT as MANY
@@ -27,7 +28,8 @@ from leasehold.spec.language.expression import TRUE
 from leasehold.spec.language.expression import text as words_of
 from leasehold.spec.language.model import State, Transition
 from tests import mutation_page
-from tests.systems import TRUTH, edited, files_of, load, write
+from tests.checker.explore.test_bounds import files
+from tests.systems import TRUTH, edited, files_of, load, write, written
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -552,3 +554,20 @@ def test_who_has_not_looked_everywhere_has_not_seen_that_nothing_differs(
     )
     (outcome,) = mutate(loader, [mutant], battery).outcomes
     assert (outcome.unseen, outcome.survives) == (not cut, bool(cut))
+
+
+@pytest.mark.parametrize(
+    ("fair", "guard", "converges", "killed"),
+    [("true", "k < 9", None, False), ("true", "k < 2", False, True), ("false", "k < 9", False, True)],
+)
+def test_a_mutant_of_which_it_is_open_whether_it_returns_is_not_killed(
+    fair: str, guard: str, converges: bool | None, killed: bool, tmp_path: Path
+) -> None:
+    """Its runs leave the bounds of the search; the system's own return."""
+    text = {n: t for n, t in files(fair, "constraint: a.k <= 2", guard).items() if n != "invariants.yaml"}
+    system, trial = written(tmp_path, text), Trial(budget=Budget.parse("lose=1"))
+    found = explore(system), explore(system, budget=trial.budget)
+    assert convergence(*found).converges is converges
+    own = replace(baseline_of(system, trial), converges=True)
+    assert judged(system, trial, own).by == (CONVERGENCE if killed else "")
+    assert judged(system, trial, replace(own, converges=False)).by == ""
