@@ -247,6 +247,13 @@ def test_where_nothing_is_fair_a_run_stops_at_once(made: Make) -> None:
     )
 
 
+@pytest.mark.parametrize("fairness", Fairness)
+@pytest.mark.parametrize("declared", ["false", "true", "strong"])
+def test_no_option_asks_for_what_is_not_declared_fair(made: Make, declared: str, fairness: Fairness) -> None:
+    fair = declared != "false" and fairness is not Fairness.NONE
+    assert judged(made(STOP % declared, QUIET), fairness).verdict == ("exhausted" if fair else "violated")
+
+
 @pytest.mark.parametrize(
     ("declared", "fairness", "verdict"),
     [
