@@ -135,9 +135,13 @@ def test_some_of_the_mutants(run: Run) -> None:
     assert {len(n) for n in names} == {4}
 
 
-def test_constants_go_into_every_trial(run: Run) -> None:
-    found = found_by(run("mutate", "two_phase_commit", "--set", "participants=1", "--rule", "drop_task", "--json"))
+def test_constants_go_into_every_trial(run: Run, tmp_path: Path) -> None:
+    """What is so found says nothing of the system as it is, so it is not kept."""
+    env = {"LEASEHOLD_CACHE": str(tmp_path / "cache")}
+    small = ("two_phase_commit", "--set", "participants=1", "--rule", "drop_task", "--json")
+    found = found_by(run("mutate", *small, **env))
     assert {k["setting"]["participants"] for k in found["kills"]} == {"1"}
+    assert not (tmp_path / "cache").exists()
 
 
 @pytest.mark.parametrize(

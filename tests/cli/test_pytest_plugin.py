@@ -312,6 +312,16 @@ def test_a_test_whose_actors_violate_a_property_fails_with_the_steps(
         result.stdout.fnmatch_lines(["*1  lamp: go  [[]dark -> bright]"])
 
 
+@pytest.mark.parametrize("expected", ["lit_for_each", "other"])
+def test_a_violation_is_expected_by_the_name_of_a_property_for_each_value(
+    pytester: pytest.Pytester, expected: str
+) -> None:
+    claim = 'lit_for_each: {for: {n: [0, 1]}, always: "house.state == night or lamp.state == dark or n > 1", doc: So.}'
+    write_late(pytester, f"properties: {{{claim}}}", f"@pytest.mark.leasehold_violates('{expected}')")
+    result = pytester.runpytest_inprocess("-p", "no:cacheprovider")
+    result.assert_outcomes(passed=expected != "other", failed=expected == "other")
+
+
 @pytest.mark.parametrize("where", ["embedded", pytest.param("processes", marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", CLAIMS_OF_EACH_KIND)
 def test_each_kind_of_property_is_judged_of_actors_in_one_process_and_in_several(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -16,7 +18,7 @@ from leasehold.checker.recovery.lease.random_runs.plan import (
 )
 from leasehold.checker.recovery.lease.random_runs.run import RandomRun, compiled
 from leasehold.checker.recovery.lease.simulation import LeaseSimulation
-from leasehold.checker.recovery.lease.use import UseOfUnits
+from leasehold.checker.recovery.lease.use import CONFIRMS, UseOfUnits
 from leasehold.faults.simulation.partition import ActorPartition, every_partition
 from leasehold.impl.handlers.handler import HandlerAction, HandlerError
 
@@ -105,6 +107,21 @@ def test_a_guest_on_a_unit_that_was_lost_runs_no_more(world: World) -> None:
     world.sim.time.now = 7
     world.use.tick()
     assert world.use.wrong == {}
+
+
+@pytest.mark.parametrize("ends", [(4, 9), (9, 4), (4, 9, 4), (9, 9, 4)])
+def test_a_confirmation_that_comes_late_or_twice_takes_nothing_back(ends: tuple[int, ...], world: World) -> None:
+    world.use.ends.clear()
+    for end in ends:
+        fields = {"units": 1, "end": end}
+        packet = SimpleNamespace(envelope={"message": CONFIRMS, "lease": MINE, "fields": fields})
+        world.use._confirm(cast(Any, packet))
+    world.unit("setup")
+    world.guest("join")
+    for now, well in ((8, True), (9, False)):
+        world.sim.time.now = now
+        world.use.tick()
+        assert (world.use.wrong == {}) is well
 
 
 def test_a_guest_past_the_end_is_seen_at_the_end_itself(world: World) -> None:
