@@ -120,8 +120,7 @@ class SearchProgress:
     def __call__(self, p: Progress) -> None:
         for name in p.violated:
             if name not in self._told:
-                at = f"{p.distinct:,} states"
-                self.status.say("  ".join((f"{name} is violated", *self.more, at)))
+                self.status.say("  ".join((f"{name} is violated", *self.more)))
         self._told.update(p.violated)
         violated = len(set(p.violated).difference(self.expected))
         self.status.show(

@@ -128,5 +128,5 @@ def as_json(done: subprocess.CompletedProcess[str]) -> Any:
 
     That a search has found a violation is told at once, beside it.
     """
-    assert [line for line in done.stderr.splitlines() if " is violated  " not in line] == []
+    assert [line for line in done.stderr.splitlines() if " is violated" not in line] == []
     return json.loads(done.stdout)
