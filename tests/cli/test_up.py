@@ -349,6 +349,10 @@ def test_who_ends_before_it_serves_is_given_up(tmp_path: Path, monkeypatch: pyte
 def test_the_folder_of_a_run_is_a_source_whether_its_actors_run_or_not(tmp_path: Path) -> None:
     with SystemFleet("two_phase_commit", tmp_path / "run", {"participants": 2}) as fleet:
         fleet.client("coordinator").post("begin", machine="coordinator", event="begin")
+        deadline = time.monotonic() + 60
+        while not all(fleet.client(name).get("leases") for name in fleet.roles):  # all have heard of it
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
         fleet.kill("participant-1")
 
         def judged() -> None:
