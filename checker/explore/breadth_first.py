@@ -137,7 +137,6 @@ class BreadthFirstSearch:
         self.memory: int | None = None
         self.started = self.seconds_before = 0.0
         self._told: Progress | None = None  # at last
-        self.last_level = inf  # after a violation: the depth of the last labels whose steps are followed
 
     def run(self) -> Exploration:
         """Searches, and returns what was found."""
@@ -327,6 +326,7 @@ class ReferenceSearch(BreadthFirstSearch):
         self.depths = array("l")
         self.labels = Labels()
         self.searched = 0  # labels whose steps were followed
+        self.last_level = inf  # after a violation: the depth of the last labels whose steps are followed
         self.graphical = self.claims.need_graph or self.faulty
         self.graph = Graph(faults_stop=self.faulty) if self.graphical else None
         self.spans: dict[int, list[tuple[int, int]]] = {}  # by state: the edges that it has, from and to, in parts

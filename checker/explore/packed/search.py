@@ -328,9 +328,7 @@ class PackedSearch(BreadthFirstSearch):
         """Tells the kernel where to stop: after this label or this level, where a violation ends the search."""
         depth, labels = self.limits.depth, None
         if self._stops() and self.limits.finish_level:
-            self.last_level = min(self.last_level, self.kernel.figure(k.DEPTH))
-            end = int(self.last_level) + 1
-            depth = end if depth is None else min(depth, end)
+            depth = self.kernel.figure(k.DEPTH) + 1  # no level beyond the limit is ever searched
         elif self._stops():
             labels = self.kernel.figure(k.SEARCHED) + 1
         self.kernel.limits(self.limits.states, depth, labels)
