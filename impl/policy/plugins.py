@@ -136,7 +136,7 @@ class OwnFile(Plugin):
 
     def _imported(self) -> Any:
         place, _, name = self.source.partition(".py:")
-        file = Path(place if name else self.source.removesuffix(".py")).with_suffix(".py")
+        file = Path(f"{place.removesuffix('.py')}.py")
         module, make = module_of(file), MADE[self.kind]
         if not name:
             if not (tasks := tasks_of(module)):

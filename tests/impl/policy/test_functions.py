@@ -73,6 +73,14 @@ class Mine:
     assert plugins.make("handler", f"{tmp_path}/mine.py:Mine", {"size": 3}).size == 3
 
 
+@pytest.mark.parametrize("name", ["one.two.py", "one.two.py:make", "a.py.d/mine.py:make"])
+def test_a_file_may_have_dots_in_its_name(name: str, tmp_path: Path) -> None:
+    file = tmp_path / name.partition(":")[0]
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(f"{HEAD}@task\ndef make(action): ...\n")
+    assert plugins.find("handler", f"{tmp_path}/{name}").make({})
+
+
 @pytest.mark.parametrize(
     ("name", "settings", "words"),
     [
