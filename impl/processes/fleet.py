@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, NoReturn, Protocol, Self
 
 import yaml
 
@@ -158,17 +158,17 @@ class SystemFleet:
 
     def _refuse_others(self) -> None:
         """Refuses a folder in which other actors have run: of another system, or with other constants."""
-        for file in configurations(self.folder):
-            config = read_config(file)
+        for config in map(read_config, configurations(self.folder)):
             if config.system != self._place():
-                before, now = f"a run of {config.system}", f"one of {self._place()}"
-            else:
-                values, given = load_for_run(self.system, config.settings).values(), self.model.values()
-                other = [name for name in given if values[name] != given[name]]
-                before, now = (", ".join(f"{name}={those[name]}" for name in other) for those in (values, given))
-                before, now = f"a run with {before}" if other else "", f"one with {now}"
-            if before:
-                raise FleetError(f"{self.folder} has {before}, not {now}; take another folder, or go on as it began")
+                self._refuse(f"of {config.system}", f"of {self._place()}")
+            if config.settings != self.settings:  # else it need not be loaded once more
+                before, now = load_for_run(self.system, config.settings).values(), self.model.values()
+                if others := [name for name in now if before[name] != now[name]]:
+                    was, wanted = (", ".join(f"{name}={of[name]}" for name in others) for of in (before, now))
+                    self._refuse(f"with {was}", f"with {wanted}")
+
+    def _refuse(self, before: str, now: str) -> NoReturn:
+        raise FleetError(f"{self.folder} has a run {before}, not one {now}; take another folder, or go on as it began")
 
     def _refuse_running(self) -> None:
         """Refuses to start actors beside those that run already."""
