@@ -16,9 +16,9 @@ from leasehold.checker.crash import analysis
 from leasehold.checker.crash.analysis import CrashReport, crash, deepen, follow
 from leasehold.checker.crash.cases import ANY, AT_ONCE, NO_RETURN, NOT_ASKED, Case, WorstCase, or_worse
 from leasehold.checker.crash.unmet import Unmet, differences, explanations, unmet
-from leasehold.checker.explore import Exploration, explore
+from leasehold.checker.explore import Exploration, Limits, explore
 from leasehold.checker.explore.expectations import Explanation
-from leasehold.checker.explore.result import Step
+from leasehold.checker.explore.result import AT_VIOLATION, Step
 from leasehold.faults.model import Budget, crash_points
 from leasehold.faults.model.budget import deepening
 from leasehold.spec import SHIPPED, System
@@ -578,6 +578,22 @@ def test_no_budget_is_told_as_the_weakest_where_a_weaker_one_was_cut_short(
     assert set(report.broken) == {"ends", "asked_once"}
     weaker = list(whole.weaker())
     assert report.weakest == {n: b for n, b in least.items() if b in weaker[: weaker.index(cut)]}
+
+
+@pytest.mark.parametrize("level", [False, True])
+def test_the_first_that_faults_break_ends_a_search_and_what_fails_anyhow_does_not(
+    level: bool, conversation: Path
+) -> None:
+    plain_queues(conversation)
+    claims = conversation / "invariants.yaml"
+    claims.write_text(claims.read_text() + "  never_done: {always: asker.state != done}\n")
+    whole = crash(load(conversation), Budget(crash=2, lose=1))
+    limits = Limits(stop_at_violation=True, finish_level=level)
+    stopped = crash(load(conversation), Budget(crash=2, lose=1), limits=limits)
+    assert (stopped.legal.complete, stopped.faulty.why_incomplete) == (True, AT_VIOLATION)
+    assert set() < set(stopped.broken) <= set(whole.broken) == {"ends", "asked_once"}
+    assert stopped.weakest == {name: whole.weakest[name] for name in stopped.broken}
+    assert (stopped.holds, stopped.open, stopped.unmet) == (False, True, None)
 
 
 def kinds(report: CrashReport, name: str) -> list[str]:
