@@ -24,7 +24,7 @@ from leasehold.checker.verify.history import HistoryVerification
 from leasehold.checker.verify.queries import end_claim
 from leasehold.checker.verify.result import HistoryResult
 from leasehold.checker.verify.system import CutsOfSystem
-from leasehold.impl.events.event import AnyEvent, SealEvent, StepEvent
+from leasehold.impl.events.event import AnyEvent, SealEvent
 from leasehold.impl.identity.trust_file import TrustFile
 from leasehold.impl.processes.fleet import SystemFleet
 from leasehold.impl.server.client import ClientError
@@ -108,10 +108,10 @@ class FleetVerifier:
         if self.last.events:
             self.missing.append(f"{self.last.events} events are not judged")
         chains = verification.kept.chains(verification.cursor)
-        self.steps = sum(isinstance(event, StepEvent) for events in chains.values() for event in events)
         logs = {actor: WholeLog(actor, events, events[0].position - 1) for actor, events in chains.items() if events}
         conformance = ConformanceResult()
         judge_logs(self._known, logs, conformance)
+        self.steps = sum(log.steps + log.not_judged for log in conformance.logs)
         self.findings = conformance.findings
         verification.close()
 
