@@ -162,14 +162,15 @@ def _brought(model: System, campaign: Callable[..., C] | None, subject: str) -> 
 
 def _watched(before: str, unit: str, start: Callable[[Watch], C]) -> C:
     """Runs a campaign, and shows its progress; `before` until the first case."""
-    begun, told = time.monotonic(), [0]
+    begun, told = time.monotonic(), 0
     try:
         with Status(*filter(None, [before])) as status:
 
             def watch(played: int, total: int, failures: Sequence[CaseOutcome]) -> None:
-                for outcome in failures[told[0] : MOST]:
+                nonlocal told
+                for outcome in failures[told:MOST]:
                     status.say(f"{outcome.name} fails: {outcome.findings[0].words}")
-                told[0] = len(failures)
+                told = len(failures)
                 rate = played / max(time.monotonic() - begun, 1e-9)
                 rates = [f"{rate:,.0f} runs/s"] if unit == "runs" else []
                 status.show(

@@ -158,8 +158,7 @@ def check(
     runs: list[_Run] = []
     screen = console()
     for model, expectation in todo:
-        within = limits(expectation)
-        proof = stored(model) or (_proof(model, within) if proving else None)
+        proof = stored(model) or (_proof(model, limits(expectation)) if proving else None)
         exploration = search.explore_with_progress(model, limits(expectation), engine=engine)
         runs.append(_Run(exploration, expectation, differences(exploration, expectation), proof))
         if not as_json and not write:
