@@ -1,4 +1,4 @@
-"""What remembers a limited search and uses it later: a search that was stopped before is never taken for a whole one.
+"""Places that use a limited search later: one that was stopped before is never taken for a whole one.
 
 Each place of the checker that keeps the result of a search, and asks it again, has rows in PLACES: the searches that it
 makes are real, and those that a row names are stopped after a few states, or at once. Either what is asked later is
@@ -101,7 +101,7 @@ def counterexamples(searches: Searches) -> object:
 
 
 def antecedents(searches: Searches) -> object:
-    """What is explored without faults, and with a crash, of an antecedent that is met, and of one that never is."""
+    """Explorations without faults, and with a crash, of an antecedent that is met, and of one that never is."""
     searches.of(provers)
     system = turns(searches, met=MET, odd=ODD)
     proof = prove(system, jobs=1, small=system)
@@ -170,7 +170,7 @@ def report_of_a_crash(searches: Searches) -> object:
 
 
 def weakest_faults(searches: Searches) -> object:
-    """Of two crashes and of one, which break the same property."""
+    """Reports of two crashes and of one, which break the same property."""
     searches.of(analysis)
     texts = edited(CONVERSATION, ("mailbox", "bag"))
     report = crash(written(searches.folder, texts), Budget(crash=2))
@@ -203,7 +203,7 @@ TRIALS = Battery((Trial(), Trial(budget=Budget(crash=1))))
 
 
 def tried(name: str) -> MutantOutcome:
-    """What becomes of a mutant of the tap."""
+    """Returns the outcome of a mutant of the tap."""
     loader = SystemLoader(TAP)
     (outcome,) = mutate.mutate(loader, [m for m in mutations(loader()) if m.name == name], TRIALS).outcomes
     return outcome

@@ -136,7 +136,7 @@ def test_some_of_the_mutants(run: Run) -> None:
 
 
 def test_constants_go_into_every_trial(run: Run, tmp_path: Path) -> None:
-    """What is so found says nothing of the system as it is, so it is not kept."""
+    """Results so found say nothing of the system as it is, and are not kept."""
     env = {"LEASEHOLD_CACHE": str(tmp_path / "cache")}
     small = ("two_phase_commit", "--set", "participants=1", "--rule", "drop_task", "--json")
     found = found_by(run("mutate", *small, **env))

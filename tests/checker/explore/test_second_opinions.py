@@ -163,7 +163,7 @@ def test_verdicts(fault: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fault", CUT)
 def test_verdicts_within_bounds(fault: str, tmp_path: Path) -> None:
-    """What lies beyond a step out of the bounds is not known: claims about runs may be open, and each cell has one."""
+    """Nothing is known beyond a step out of the bounds: claims about runs may be open, and each cell has one."""
     seen: Seen = set()
     for seed in CUT[fault]["seeds"]:
         seen |= judged(drawn(tmp_path, fault, seed, cut=True), budget_of(fault))

@@ -118,7 +118,7 @@ def test_systems_by_chance(seed: int, faults: str, unordered: str, tmp_path: Pat
 @pytest.mark.parametrize("back", ["", ", duplicate: 1", ", lose: 1", ", reorder: 1"])
 @pytest.mark.parametrize("there", ["", ", duplicate: 1", ", lose: 1", ", reorder: 1"])
 def test_a_fault_of_one_channel_reaches_the_answers_over_the_other(there: str, back: str, tmp_path: Path) -> None:
-    """What is said again because its request came again has the number that it had."""
+    """An answer that is sent again because its request came again has the number that it had."""
     text = {name: file.replace(" FAULTS_THERE", there).replace(" FAULTS_BACK", back) for name, file in ASKS.items()}
     system = written(tmp_path / "system", text)
     found = explore(system)

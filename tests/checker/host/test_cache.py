@@ -73,7 +73,7 @@ def test_the_limit_is_the_one_that_the_environment_names(
 def test_the_oldest_files_make_room_for_a_new_one(
     limit: int, size: int, left: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What has its place now does not count, and where it is too large nothing goes."""
+    """The file that has its place now does not count, and where the new one is too large nothing goes."""
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     monkeypatch.setenv(LIMIT_VARIABLE, str(limit))
     places = [tmp_path / kind / name for kind, name in (("proofs", "a"), ("mutants", "b"), ("checkpoints", "c"))]

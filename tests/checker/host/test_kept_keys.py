@@ -1,4 +1,4 @@
-"""What is kept between runs is taken where all that it depends on is as it was, and nowhere else.
+"""A result that is kept between runs is taken where all that it depends on is as it was, and nowhere else.
 
 Each kind of kept thing (results of mutants, proofs, checkpoints of searches, databases of verifications) is kept, and
 one thing that it depends on is changed: the text of a file, a constant, a budget, a version, a source of the checker.

@@ -224,7 +224,7 @@ def acted(base: Path, command: list[str], verb: str, number: int, grace: float) 
 
 @pytest.mark.parametrize("name", UNITS)
 def test_a_unit_is_torn_down_that(name: str, base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What hears SIGTERM is not killed, in whatever state it is; of the rest nothing is left either."""
+    """A process that hears SIGTERM is not killed, in whatever state it is; nothing is left of the others either."""
     command, members, bring, killed = UNITS[name]
     leader = acted(base, COMMANDS[command], "setup", 1, PATIENT_SECONDS).facts["pid"]
     wait_until(lambda: len(family(leader)) == members)
