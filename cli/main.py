@@ -27,6 +27,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "compile": "export:compile_",
         "export": "export:export",
         "report": "report:report",
+        "serve": "serve:serve",
         "init": "init:init",
         "schema": "schema:schema",
         "cache": "cache:cache",

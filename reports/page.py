@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from typing import Any
 
@@ -60,18 +60,31 @@ def page(
     return html_page(f"{exploration.system.name}: Leasehold report", values, ("style.css",), SCRIPTS)
 
 
-def html_page(title: str, values: Any, styles: Sequence[str], scripts: Sequence[str], otherwise: str = FILES) -> str:
-    """A page with these values, styles and scripts of the folder page/; `otherwise` is said where no script runs."""
+def html_page(
+    title: str,
+    values: Any,
+    styles: Sequence[str],
+    scripts: Sequence[str],
+    otherwise: str = FILES,
+    connects: str = "'none'",
+) -> str:
+    """A page with these values, styles and scripts of the folder page/.
+
+    `otherwise` is said where no script runs; `connects` is the source that the page may ask, `'self'` for its server.
+    """
     data = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
     parts = {
         "title": _html(title),
         "style": "".join(_asset(name) for name in styles),
         "otherwise": _html(otherwise),
+        "connects": connects,
         "script": "\n".join(_asset(name) for name in scripts),
         # No `<` is left, so that nothing in the data can end the script element or start a comment in it.
         "data": data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"),
     }
-    return re.sub(r"\{\{(title|style|otherwise|script|data)\}\}", lambda match: parts[match[1]], _asset("page.html"))
+    return re.sub(
+        r"\{\{(title|style|otherwise|connects|script|data)\}\}", lambda match: parts[match[1]], _asset("page.html")
+    )
 
 
 def page_data(exploration: Exploration, legal: Exploration | None = None, *, measured: bool = True) -> dict[str, Any]:
@@ -87,10 +100,10 @@ def page_data(exploration: Exploration, legal: Exploration | None = None, *, mea
         "constants": [{"name": name, "value": constant_json(c), "doc": c.doc} for name, c in system.constants.items()],
         "run": {**counts_json(exploration), **(measured_json(exploration) if measured else {})},
         "machines": steps.machines,
-        "roles": [_role(role, exploration) for role in system.roles.values()],
+        "roles": [role_json(role, exploration.taken) for role in system.roles.values()],
         **({"shared": _data(system.shared)} if system.shared else {}),
-        "properties": [_property(p, exploration, expected, steps) for p in failures_first(exploration)],
-        "product": _product(exploration, product(exploration, legal), steps),
+        "properties": [verdict_json(p, exploration, expected, steps.add) for p in failures_first(exploration)],
+        "product": product_json(exploration, product(exploration, legal), steps.add),
         "unvisited": [[name, expected.untested.get(name, "")] for name in exploration.unvisited_transitions],
         "vacuous": [[name, expected.untested.get(name, "")] for name in exploration.vacuous],
         "steps": steps.entries,
@@ -107,31 +120,10 @@ class _Steps:
 
     def add(self, path: Path) -> int:
         """Adds a path and returns the number of its last entry."""
-        drawn = sequence(path)
-        at = self._enter({"initial": snapshot_json(path.initial) | {"control": path.initial.shown}})
-        for step in drawn.steps:
-            at = self._enter(self._step_of(at, step))
+        at = self._enter(first_entry(path.initial))
+        for step in sequence(path).steps:
+            at = self._enter({"p": at, **step_entry(self.machines, step)})
         return at
-
-    def _step_of(self, parent: int, step: SequenceStep) -> dict[str, Any]:
-        known = {
-            "transition": step.transition or None,
-            "control": plain(step.control) or None,
-            "data": {change.name: change.after for change in step.data} or None,
-            **picked(step, "channels now"),
-        }
-        always = {"p": parent, "title": step.title, "rows": [self._row(row) for row in step.rows]}
-        return always | {name: value for name, value in known.items() if value is not None}
-
-    def _row(self, row: DiagramRow) -> list[Any]:
-        """Kind, text, lifeline, peer; trailing None values are left out."""
-        values: list[Any] = [row.kind, row.label, self._lifeline(row.at), self._lifeline(row.peer)]
-        while values[-1] is None:
-            values.pop()
-        return values
-
-    def _lifeline(self, machine: str | None) -> int | None:
-        return self.machines.index(machine) if machine in self.machines else None
 
     def _enter(self, entry: dict[str, Any]) -> int:
         key = json.dumps(entry, sort_keys=True)
@@ -139,6 +131,34 @@ class _Steps:
         if number == len(self.entries):
             self.entries.append(entry)
         return number
+
+
+def first_entry(initial: Snapshot) -> dict[str, Any]:
+    """A first state, as the page begins a path with it."""
+    return {"initial": snapshot_json(initial) | {"control": initial.shown}}
+
+
+def step_entry(machines: Sequence[str], step: SequenceStep) -> dict[str, Any]:
+    """A step as the page draws it, without its place on a path; `machines` are the lifelines."""
+
+    def lifeline(machine: str | None) -> int | None:
+        return machines.index(machine) if machine in machines else None
+
+    def row_values(row: DiagramRow) -> list[Any]:
+        """Kind, text, lifeline, peer; trailing None values are left out."""
+        values: list[Any] = [row.kind, row.label, lifeline(row.at), lifeline(row.peer)]
+        while values[-1] is None:
+            values.pop()
+        return values
+
+    known = {
+        "transition": step.transition or None,
+        "control": plain(step.control) or None,
+        "data": {change.name: change.after for change in step.data} or None,
+        **picked(step, "channels now"),
+    }
+    always = {"title": step.title, "rows": [row_values(row) for row in step.rows]}
+    return always | {name: value for name, value in known.items() if value is not None}
 
 
 def _machines(exploration: Exploration) -> tuple[str, ...]:
@@ -149,7 +169,8 @@ def _machines(exploration: Exploration) -> tuple[str, ...]:
     return tuple(snapshot.control) if snapshot is not None else exploration.product_machines
 
 
-def _role(role: Role, exploration: Exploration) -> dict[str, Any]:
+def role_json(role: Role, taken: Mapping[str, int] | None) -> dict[str, Any]:
+    """A role as the page draws it; `taken` says how often a search took each transition (None: it is not known)."""
     drawn = diagram(role)
     return {
         **picked(role, "name doc count parent"),
@@ -157,7 +178,7 @@ def _role(role: Role, exploration: Exploration) -> dict[str, Any]:
         "data": _data(role.data),
         "states": [_state(state, state.name in drawn.terminal) for state in role.states.values()],
         "tasks": {name: {"does": task_text(task), "doc": task.doc} for name, task in role.tasks.items()},
-        "transitions": [_transition(t, exploration.taken.get(t.name, 0)) for t in role.transitions()],
+        "transitions": [_transition(t, None if taken is None else taken.get(t.name, 0)) for t in role.transitions()],
     }
 
 
@@ -176,7 +197,7 @@ def _state(state: State, terminal: bool) -> dict[str, Any]:
     }
 
 
-def _transition(transition: Transition, taken: int) -> dict[str, Any]:
+def _transition(transition: Transition, taken: int | None) -> dict[str, Any]:
     return {
         **picked(transition, "name source target event"),
         "guard": text(transition.guard) if transition.guard is not None else "",
@@ -187,7 +208,10 @@ def _transition(transition: Transition, taken: int) -> dict[str, Any]:
     }
 
 
-def _property(result: PropertyResult, exploration: Exploration, expected: Expected, steps: _Steps) -> dict[str, Any]:
+def verdict_json(
+    result: PropertyResult, exploration: Exploration, expected: Expected, kept: Callable[[Path], Any]
+) -> dict[str, Any]:
+    """A property with its verdict; `kept` keeps its path, and returns what the page finds it by."""
     declared = exploration.system.properties.get(result.name)
     return {
         **picked(result, "name kind verdict"),
@@ -198,15 +222,16 @@ def _property(result: PropertyResult, exploration: Exploration, expected: Expect
         "when": text(declared.when) if declared is not None and declared.when is not None else "",
         "within": declared.within if declared is not None else None,
         "place": _place(declared.place) if declared is not None else "",
-        "path": steps.add(result.path) if result.path is not None else None,
+        "path": kept(result.path) if result.path is not None else None,
         "loop": result.path.loop if result.path is not None else None,
     }
 
 
-def _product(exploration: Exploration, whole: ProductGraph, steps: _Steps) -> dict[str, Any]:
+def product_json(exploration: Exploration, whole: ProductGraph, kept: Callable[[Path], Any]) -> dict[str, Any]:
+    """The product; `kept` keeps the shortest paths to its control states, as for `verdict_json`."""
     first_drawn = shown(whole)
     wanted = [*first_drawn.nodes, *(whole.nodes if len(whole.nodes) <= MOST_PATHS else ())]
-    ends = {node.cell.first: steps.add(exploration.path_to(node.cell)) for node in wanted}
+    ends = {node.cell.first: kept(exploration.path_to(node.cell)) for node in wanted}
     graphs = projections(whole)
     return {
         "size": exploration.product_states,
@@ -226,7 +251,7 @@ def _product(exploration: Exploration, whole: ProductGraph, steps: _Steps) -> di
     }
 
 
-def _node(node: ProductNode, ends: dict[int, int]) -> dict[str, Any]:
+def _node(node: ProductNode, ends: dict[int, Any]) -> dict[str, Any]:
     return {**picked(node, "control cells states depth mark initial"), "path": ends.get(node.cell.first)}
 
 

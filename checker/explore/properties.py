@@ -104,7 +104,7 @@ def claim_words(p: Property, frame: Frame) -> str:
     return claim if p.when is None else f"(not {source(p.when, frame)} or {claim})"
 
 
-def _compiled(frame: Frame, make: Callable[[str], Callable[..., Any]], e: Expression) -> Callable[..., Any]:
+def compiled_in(frame: Frame, make: Callable[[str], Callable[..., Any]], e: Expression) -> Callable[..., Any]:
     return make(source(e, frame))
 
 
@@ -127,7 +127,7 @@ class PropertyClaims:
             if not (world.asks(p.claim) and (p.when is None or world.asks(p.when))):
                 self.unasked.append(p)
                 continue
-            compiled = partial(_compiled, frame, step_function if p.kind == "step" else function)
+            compiled = partial(compiled_in, frame, step_function if p.kind == "step" else function)
             for bound in distinct_bindings(system, p, world.faulty):
                 kinds.get(p.kind, self.graphical).append(WatchedClaim(bound, bound.claim, bound.when, compiled))
         self._of_states = _ClaimsTogether(self.invariants, frame, function)
@@ -196,19 +196,21 @@ class PropertyClaims:
             if claim.found is None:
                 results.append(_unbroken(claim.of, complete, why))
                 continue
-            failed = self._failed(claim.of, function, (paths.states[claim.found], (), -1))
+            failed = failed_parts(claim.of, self._frame, function, (paths.states[claim.found], (), -1))
             results.append(replace(verdict_on(claim.of, "violated", paths.to(claim.found)), failed=failed))
         for step in self.steps:
             if step.found is None:
                 results.append(_unbroken(step.of, complete, why))
                 continue
             label, action, after = step.found
-            failed = self._failed(step.of, step_function, (paths.states[paths.labels.states[label]], after, action))
+            arguments = paths.states[paths.labels.states[label]], after, action
+            failed = failed_parts(step.of, self._frame, step_function, arguments)
             broken = verdict_on(step.of, "violated", paths.to_label(label, (action, after)))
             results.append(replace(broken, failed=failed))
         results += of_all_bindings([self._witnessed(witness, paths, complete, why) for witness in self.witnesses])
         if self.ends is not None:
-            doc = "Nothing stops but in an allowed end: " + ", ".join(e.of.name for e in self.ends) + "."
+            allowed = ", ".join(e.of.name for e in self.ends)
+            doc = f"Nothing stops{f' but in an allowed end: {allowed}' if allowed else ''}."
             path = paths.to(self.deadlock) if self.deadlock is not None else None
             verdict = "violated" if path else "exhausted" if complete else "bounded"
             reason = "no step is possible, and no allowed end holds" if path else "" if complete else why
@@ -222,14 +224,15 @@ class PropertyClaims:
             return verdict_on(claim.of, "violated", None, "no reachable state shows it")
         return verdict_on(claim.of, "bounded", None, f"not seen; {why}")
 
-    def _failed(
-        self, p: Property, compiled: Callable[[str], Callable[[Any, Any, Any], Any]], arguments: tuple[Any, ...]
-    ) -> tuple[str, ...]:
-        """The parts of a claim that are false where it is violated; none where the claim has one part."""
-        parts = claim_parts(p.claim)
-        if len(parts) == 1:
-            return ()
-        return tuple(text(e) for e in parts if not compiled(source(e, self._frame))(*arguments))
+
+def failed_parts(
+    p: Property, frame: Frame, compiled: Callable[[str], Callable[[Any, Any, Any], Any]], arguments: tuple[Any, ...]
+) -> tuple[str, ...]:
+    """The parts of a claim that are false where it is violated; none where the claim has one part."""
+    parts = claim_parts(p.claim)
+    if len(parts) == 1:
+        return ()
+    return tuple(text(e) for e in parts if not compiled(source(e, frame))(*arguments))
 
 
 def _unbroken(p: Property, complete: bool, why: str) -> PropertyResult:

@@ -6,7 +6,7 @@ let graphs = 0;
 
 // nodes: [{lines: [{text, quiet?, strong?, rule?}], label, mark?, initial?, terminal?, layer?}]
 // edges: [{s, t, lines: [text], label, quiet?}]; options: {label, roots, quietEdges, gap, height, onpick(index)}
-// Gives {element, select(index), width}.
+// Gives {element, select(index), mark(indices), width}: a node is picked, some are where machines are.
 function graphView(nodes, edges, options) {
   const id = `tip-${++graphs}`;
   for (const node of nodes) {
@@ -152,5 +152,6 @@ function graphView(nodes, edges, options) {
   const button = (label, words, press) => h("button", { type: "button", "aria-label": label, title: label, onclick: press }, words);
   const element = h("div", { class: "graph-box" }, h("div", { class: "graph-tools" },
     button("Zoom in", "+", () => zoom(0.8)), button("Zoom out", "−", () => zoom(1.25)), button("Show all", "fit", () => fit(false))), svg);
-  return { element, select, width: drawing.w };
+  const mark = (some) => nodeGroups.forEach((group, n) => group.classList.toggle("here", some.includes(n)));
+  return { element, select, mark, width: drawing.w };
 }

@@ -1,6 +1,7 @@
 // The section of a role: its state diagram, and what a state does with every event.
 
-function roleSection(role) {
+// `drawn` is given the graph, once it is.
+function roleSection(role, drawn = () => {}) {
   const index = new Map(role.states.map((state, i) => [state.name, i]));
   const stays = (name) => [...new Set(role.transitions.filter((t) => t.source === name && t.target === name).map((t) => t.event))];
   const arcs = new Map();
@@ -39,6 +40,7 @@ function roleSection(role) {
   // Guards stand on the arrows while there is room for them; they always stand in the details.
   let graph = draw(true);
   if (graph.width > 900) graph = draw(false);
+  drawn(graph);
   return h("section", { class: "role", id: `role-${role.name}`, "data-group": "" },
     h("h3", null, whole(role.name), role.count > 1 ? h("span", { class: "quiet" }, ` × ${role.count}`) : null,
       role.parent ? h("span", { class: "quiet" }, ` subsidiary to ${role.parent}`) : null),
@@ -81,7 +83,7 @@ function transitionWords(t) {
   for (const task of t.also) lines.push(h("code", { class: "block" }, `also ${task}`));
   if (t.internal) lines.push(h("span", { class: "quiet block" }, "internal: starts no task of the state"));
   if (t.doc) lines.push(h("span", { class: "block" }, prose(t.doc)));
-  lines.push(h("span", { class: `block ${t.taken ? "quiet" : "warn"}` }, t.taken ? `taken ${count(t.taken, "time")}` : "never taken"));
+  if (t.taken !== null) lines.push(h("span", { class: `block ${t.taken ? "quiet" : "warn"}` }, t.taken ? `taken ${count(t.taken, "time")}` : "never taken"));
   return lines;
 }
 
@@ -91,6 +93,6 @@ function transitionTable(role) {
     h("tbody", null, role.transitions.map((t) => searchable(h("tr", null,
       h("td", null, h("code", null, t.source)), h("td", null, h("code", null, t.event)), h("td", { class: t.guard ? "guard" : null }, t.guard ? h("code", null, t.guard) : null),
       h("td", null, h("code", null, t.target)), h("td", null, t.updates.map((u) => h("code", { class: "block" }, u))),
-      h("td", { class: "amount" }, t.taken ? number(t.taken) : h("span", { class: "warn" }, "never"))),
+      h("td", { class: "amount" }, t.taken === null ? null : t.taken ? number(t.taken) : h("span", { class: "warn" }, "never"))),
     "transition", [role.name, t.name, t.event, t.guard, t.target, t.updates, t.also, role.states.find((state) => state.name === t.target)?.tasks, t.doc])))));
 }

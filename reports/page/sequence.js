@@ -41,11 +41,12 @@ function sequenceView(data, end, options) {
   return h("div", { class: "sequence" }, h("div", { class: "sequence-scroll", tabindex: "0", role: "region", "aria-label": options.label }, drawing), panel);
 }
 
-function stateTable(state, i, entry) {
+// `says` picks the data that are shown, by name.
+function stateTable(state, i, entry, says = () => true) {
   const machines = Object.entries(state.control);
   const rows = machines.flatMap(([machine, where]) => [
     h("tr", { class: `machine${state.changed.has(machine) ? " changed" : ""}` }, h("th", { scope: "row" }, machine), h("td", null, where)),
-    ...Object.entries(state.data).filter(([name]) => name.startsWith(machine + "."))
+    ...Object.entries(state.data).filter(([name]) => name.startsWith(machine + ".") && says(name))
       .map(([name, value]) => h("tr", { class: state.changed.has(name) ? "changed" : null },
         h("th", { scope: "row" }, name.slice(machine.length + 1)), h("td", null, value))),
   ]);

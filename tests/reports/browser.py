@@ -1,6 +1,6 @@
 """A headless Chromium, driven through pipes with the DevTools protocol: what the page does in a real browser.
 
-``python tests/reports/browser.py FILE.html PICTURE.png WIDTH HEIGHT [SCRIPT]`` takes a picture.
+``python tests/reports/browser.py PAGE PICTURE.png WIDTH HEIGHT [SCRIPT]`` takes a picture.
 """
 
 import base64
@@ -32,9 +32,9 @@ EXEC = 'exec "$@" 3<&$COMMANDS 4>&$ANSWERS'
 
 
 class Browser:
-    """One page, shown at `width` by `height` CSS pixels; `errors` has what its scripts throw."""
+    """One page, a file or an address, shown at `width` by `height` CSS pixels; `errors` has what its scripts throw."""
 
-    def __init__(self, file: Path, width: int, height: int) -> None:
+    def __init__(self, page: Path | str, width: int, height: int) -> None:
         assert PROGRAM is not None
         self.errors: list[str] = []
         self._number, self._session = 0, ""
@@ -57,7 +57,7 @@ class Browser:
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
-        self.call("Page.navigate", url=file.resolve().as_uri())
+        self.call("Page.navigate", url=page if isinstance(page, str) else page.resolve().as_uri())
         while self._receive().get("method") != "Page.loadEventFired":
             pass
 
@@ -110,7 +110,7 @@ class Browser:
 
 if __name__ == "__main__":
     page, target, width, height, *script = sys.argv[1:]
-    with Browser(Path(page), int(width), int(height)) as shown:
+    with Browser(page if "://" in page else Path(page), int(width), int(height)) as shown:
         for words in script:
             shown.run(words)
         shown.run("new Promise((done) => setTimeout(done, 400))")
