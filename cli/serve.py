@@ -35,7 +35,7 @@ Following: TypeAlias = Callable[[Walker], FollowedTrail]
 
 @dataclass(frozen=True)
 class Beginning:
-    """Where a walk begins.
+    """The beginning of a walk.
 
     Attributes:
         settings: constants of the system there.

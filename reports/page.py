@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib import resources
 from typing import Any
 
 from leasehold.checker.explore.result import Exploration, Path, PropertyResult, Snapshot
-from leasehold.reports.diagram import diagram, task_text, update_text
-from leasehold.reports.json_report import constant_json, counts_json, measured_json, picked, plain, snapshot_json
+from leasehold.reports.json_report import constant_json, counts_json, measured_json, picked, plain
+from leasehold.reports.page_values import data_json, first_entry, place_text, role_json, step_entry
 from leasehold.reports.product import (
     ProductGraph,
     ProductNode,
@@ -26,11 +26,10 @@ from leasehold.reports.product import (
     projections,
     shown,
 )
-from leasehold.reports.sequence import DiagramRow, SequenceStep, sequence
+from leasehold.reports.sequence import sequence
+from leasehold.reports.stepping import graph_json
 from leasehold.reports.verdicts import Expected, expectations, failures, failures_first, headline
-from leasehold.spec.language.diagnostics import NOWHERE, Place
 from leasehold.spec.language.expression import text
-from leasehold.spec.language.model import Datum, Role, State, Transition
 
 MOST_PATHS = 400  # control states whose shortest paths are embedded
 MOST_NODES = 3000  # control states that are embedded at all; of more, the nearest
@@ -43,8 +42,11 @@ SCRIPTS = (
     "properties.js",
     "roles.js",
     "product.js",
+    "stepper.js",
+    "graph_source.js",
     "page.js",
 )
+STYLES = ("style.css", "stepper.css")
 
 FILES = "The files report.md and report.json beside it say the same."
 
@@ -57,7 +59,7 @@ def page(
     `legal` is the exploration of the same system without faults, `crashes` the file with the results under crashes.
     """
     values = {**page_data(exploration, legal, measured=measured), **({"crashes": crashes} if crashes else {})}
-    return html_page(f"{exploration.system.name}: Leasehold report", values, ("style.css",), SCRIPTS)
+    return html_page(f"{exploration.system.name}: Leasehold report", values, STYLES, SCRIPTS)
 
 
 def html_page(
@@ -101,12 +103,13 @@ def page_data(exploration: Exploration, legal: Exploration | None = None, *, mea
         "run": {**counts_json(exploration), **(measured_json(exploration) if measured else {})},
         "machines": steps.machines,
         "roles": [role_json(role, exploration.taken) for role in system.roles.values()],
-        **({"shared": _data(system.shared)} if system.shared else {}),
+        **({"shared": data_json(system.shared)} if system.shared else {}),
         "properties": [verdict_json(p, exploration, expected, steps.add) for p in failures_first(exploration)],
         "product": product_json(exploration, product(exploration, legal), steps.add),
         "unvisited": [[name, expected.untested.get(name, "")] for name in exploration.unvisited_transitions],
         "vacuous": [[name, expected.untested.get(name, "")] for name in exploration.vacuous],
         "steps": steps.entries,
+        **({"graph": graph} if (graph := graph_json(exploration)) is not None else {}),
     }
 
 
@@ -133,79 +136,12 @@ class _Steps:
         return number
 
 
-def first_entry(initial: Snapshot) -> dict[str, Any]:
-    """A first state, as the page begins a path with it."""
-    return {"initial": snapshot_json(initial) | {"control": initial.shown}}
-
-
-def step_entry(machines: Sequence[str], step: SequenceStep) -> dict[str, Any]:
-    """A step as the page draws it, without its place on a path; `machines` are the lifelines."""
-
-    def lifeline(machine: str | None) -> int | None:
-        return machines.index(machine) if machine in machines else None
-
-    def row_values(row: DiagramRow) -> list[Any]:
-        """Kind, text, lifeline, peer; trailing None values are left out."""
-        values: list[Any] = [row.kind, row.label, lifeline(row.at), lifeline(row.peer)]
-        while values[-1] is None:
-            values.pop()
-        return values
-
-    known = {
-        "transition": step.transition or None,
-        "control": plain(step.control) or None,
-        "data": {change.name: change.after for change in step.data} or None,
-        **picked(step, "channels now"),
-    }
-    always = {"title": step.title, "rows": [row_values(row) for row in step.rows]}
-    return always | {name: value for name, value in known.items() if value is not None}
-
-
 def _machines(exploration: Exploration) -> tuple[str, ...]:
     """The lifelines of every path: all machines, in the order of the system."""
     snapshot: Snapshot | None = next((p.path.initial for p in exploration.properties if p.path is not None), None)
     if snapshot is None and exploration.cells:
         snapshot = exploration.path_to(exploration.cells[0]).initial
     return tuple(snapshot.control) if snapshot is not None else exploration.product_machines
-
-
-def role_json(role: Role, taken: Mapping[str, int] | None) -> dict[str, Any]:
-    """A role as the page draws it; `taken` says how often a search took each transition (None: it is not known)."""
-    drawn = diagram(role)
-    return {
-        **picked(role, "name doc count parent"),
-        "place": _place(role.place),
-        "data": _data(role.data),
-        "states": [_state(state, state.name in drawn.terminal) for state in role.states.values()],
-        "tasks": {name: {"does": task_text(task), "doc": task.doc} for name, task in role.tasks.items()},
-        "transitions": [_transition(t, None if taken is None else taken.get(t.name, 0)) for t in role.transitions()],
-    }
-
-
-def _data(data: Mapping[str, Datum]) -> list[dict[str, str]]:
-    return [{"name": d.name, "type": str(d.type), "doc": d.doc} for d in data.values()]
-
-
-def _state(state: State, terminal: bool) -> dict[str, Any]:
-    return {
-        "name": state.name,
-        **({"title": state.title} if state.remembers else {}),
-        "initial": state.initial,
-        "terminal": terminal,
-        **picked(state, "doc tasks ignore refuse"),
-        "place": _place(state.place),
-    }
-
-
-def _transition(transition: Transition, taken: int | None) -> dict[str, Any]:
-    return {
-        **picked(transition, "name source target event"),
-        "guard": text(transition.guard) if transition.guard is not None else "",
-        "updates": [update_text(u) for u in transition.updates],
-        **picked(transition, "also internal doc"),
-        "taken": taken,
-        "place": _place(transition.place),
-    }
 
 
 def verdict_json(
@@ -221,7 +157,7 @@ def verdict_json(
         "claim": text(declared.claim) if declared is not None else "",
         "when": text(declared.when) if declared is not None and declared.when is not None else "",
         "within": declared.within if declared is not None else None,
-        "place": _place(declared.place) if declared is not None else "",
+        "place": place_text(declared.place) if declared is not None else "",
         "path": kept(result.path) if result.path is not None else None,
         "loop": result.path.loop if result.path is not None else None,
     }
@@ -260,10 +196,6 @@ def _table(table: ProductTable | None) -> dict[str, Any] | None:
         return None
     nodes = [[row, column, node] for (row, column), node in sorted(table.nodes.items())]
     return {**picked(table, "row_role rows column_roles columns"), "nodes": nodes, "full": table.full}
-
-
-def _place(place: Place) -> str:
-    return "" if place.file == NOWHERE.file else f"{place.file}:{place.line}"
 
 
 def _asset(name: str) -> str:

@@ -1,17 +1,19 @@
 """A walk through a system as JSON: where it has come to, what is possible there, and how each property stands.
 
 The live page asks it of a walker, one position at a time. A system with few states is written whole into its report,
-where the same page steps without a server.
+where the same page steps without a server. What a way owes is not known there, as a state stands for all ways to it.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from leasehold.checker.explore.layout import State
+from leasehold.checker.explore.result import Exploration
 from leasehold.checker.explore.standing import STATUSES, Standing, Standings, faults_at
 from leasehold.checker.explore.walker import FollowedTrail, Position, Walker
-from leasehold.reports.json_report import picked
-from leasehold.reports.page import first_entry, role_json, step_entry
+from leasehold.reports.json_report import picked, plain
+from leasehold.reports.page_values import first_entry, role_json, step_entry
 from leasehold.reports.product import where_are
 from leasehold.reports.sequence import sequence_step
 from leasehold.spec.language.expression import text
@@ -19,7 +21,7 @@ from leasehold.spec.language.model import System, machine_name
 
 
 def system_json(system: System, faults: str) -> dict[str, Any]:
-    """What the page shows of a system before anything of it was explored; `faults` is the budget of the walk."""
+    """A system as the page shows it before anything of it was explored; `faults` is the budget of the walk."""
     properties = [
         {
             **picked(p, "name kind doc within"),
@@ -65,6 +67,73 @@ def cell_of(walker: Walker, at: Position) -> list[str]:
     control = walker.world.layout.control(at.state)
     roles = [walker.system.roles[name] for name in walker.system.product]
     return [where_are(role, [control[machine_name(role, i)] for i in range(role.count)]) for role in roles]
+
+
+MOST_STATES = 1_000  # of a system that is written whole into its report
+MOST_STEPS = 5_000
+
+
+def graph_json(exploration: Exploration) -> dict[str, Any] | None:
+    """All states that were explored and the steps between them; None: there are too many, or faults among them.
+
+    A state has what differs from the first one; a step its key, its words, its rows, the state it leads to, and the
+    claims about steps that it violates.
+    """
+    system = exploration.system
+    if exploration.paths is None or exploration.paths.world.faulty or exploration.distinct > MOST_STATES:
+        return None
+    walker = Walker(system)
+    standings, machines = Standings(walker), [name for _, _, name in walker.world.layout.machines()]
+    asked = {p.name for p in system.properties.values() if p.kind == "step"}
+    numbers, states, steps = dict[State, int](), list[Position](), 0
+
+    def number(p: Position) -> int:
+        if p.state not in numbers:
+            numbers[p.state] = len(states)
+            states.append(Position(p.state, p.left, (str(len(states)),)))
+        return numbers[p.state]
+
+    firsts = [(p.trail[0], number(p)) for p in walker.firsts]
+    told: list[dict[str, Any]] = []
+    while len(told) < len(states):
+        at = states[len(told)]
+        inside = walker.world.within_bounds(at.state)
+        found = walker.choices(at)
+        steps += len(found.next)
+        if len(states) > MOST_STATES or steps > MOST_STEPS:
+            return None
+        told.append(
+            _state(walker, at, states[0])
+            | {
+                "cell": cell_of(walker, at),
+                "outside": not inside,
+                "mistake": None if found.fault is None else str(found.fault),
+                "claims": [_standing(s) for s in standings.at(at) if s.status != "no case"],
+                "choices": [
+                    _choice(walker, at, p)
+                    | _entry(walker, machines, p, 1)
+                    | {"to": number(p), "broken": _violated(standings, p, asked)}
+                    for p in (found.next if inside else ())
+                ],
+            }
+        )
+    return {"statuses": STATUSES, "firsts": firsts, "initial": first_entry(walker.snapshot(states[0])), "states": told}
+
+
+def _violated(standings: Standings, at: Position, names: set[str]) -> list[dict[str, Any]]:
+    """The claims of these names that are violated at a position."""
+    return [_standing(s) for s in standings.at(at) if s.name in names and s.status == "violated"]
+
+
+def _state(walker: Walker, at: Position, first: Position) -> dict[str, Any]:
+    """A state as it differs from the first one."""
+    state, initial = walker.snapshot(at), walker.snapshot(first)
+    return {
+        "control": {name: value for name, value in state.shown.items() if initial.shown[name] != value},
+        "data": {name: value for name, value in state.data.items() if initial.data[name] != value},
+        "channels": plain(state.channels),
+        "now": state.now,
+    }
 
 
 def _entry(walker: Walker, machines: list[str], at: Position, number: int) -> dict[str, Any]:

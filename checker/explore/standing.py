@@ -55,7 +55,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class _Debt:
-    """What a way owes: since which step, and how many ticks have passed."""
+    """A debt of a way: since which step it owes something, and how many ticks have passed."""
 
     since: int
     ticks: int = 0
@@ -162,7 +162,7 @@ class Standings:
 
 
 def faults_at(walker: Walker, at: Position) -> list[str]:
-    """What faults have changed at a position, a sentence each."""
+    """Changes that faults have made, as they are at a position; a sentence each."""
     layout, lines = walker.world.layout, list[str]()
     for v in walker.world.relation.variables:
         for key in v.keys:

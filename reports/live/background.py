@@ -66,7 +66,7 @@ def search(order: SearchOrder, tell: Tell) -> None:
 
 
 def _found(exploration: Exploration, legal: Exploration | None, walker: Walker) -> dict[str, Any]:
-    """What an exploration has found; a path is the trail along it, None where the walk cannot follow it."""
+    """The findings of an exploration; a path is the trail along it, None where the walk cannot follow it."""
 
     def trail(path: Path) -> list[str] | None:
         followed = walker.along(path)

@@ -1,4 +1,4 @@
-"""Where a walk begins: at the end of a counterexample, of a witness, of a test's failure, or of a run of real actors.
+"""The beginning of a walk: at the end of a counterexample, or of a run of real actors, of a test's for example.
 
 A path of the explorer is followed step by step. A run is told by events, which say what machines record, and not which
 of several ways a message took meanwhile: so all ways of the model to the same records are followed at once. A run that

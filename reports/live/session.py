@@ -80,7 +80,7 @@ class LiveSystem:
         return self._stamps() != self._read
 
     def _stamps(self) -> dict[Path, int]:
-        """When each file of the system was written last, in nanoseconds; those that it takes from elsewhere, too."""
+        """The times at which the system's files, wherever they are, were written last; in nanoseconds."""
         try:
             folders = {find(self.name)[0].resolve()}
         except SpecError:
@@ -98,7 +98,7 @@ class LiveSystem:
         return stamps
 
     def json(self) -> dict[str, Any]:
-        """What the page shows of the system, whatever it is walked to."""
+        """The system as the page shows it, wherever the walk is."""
         findings = [d.as_json() | {"text": str(d)} for d in self.diagnostics]
         head = {"version": self.version, "name": self.name, "diagnostics": findings}
         if self.walker is None:

@@ -120,7 +120,7 @@ async function reread() {
   if (data.system) await walk.go(trail, true);
 }
 
-walk = stepper(source, { onmove: moved });
+walk = stepper(source, { onmove: moved, global: true });
 build();
 window.addEventListener("popstate", () => walk.go(addressed(), true));
 if (data.system) walk.go(addressed(), true);

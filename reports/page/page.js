@@ -50,7 +50,8 @@ function gaps() {
 
 const sections = [
   ["properties", "Properties", () => propertiesSection(data, search.choose)],
-  ["roles", "Roles", () => data.roles.map(roleSection)],
+  ["stepping", "Step", () => (data.graph ? steppingSection(data, new Map(data.properties.map((p) => [p.name, p]))) : null)],
+  ["roles", "Roles", () => data.roles.map((role) => roleSection(role))],
   ["shared", "Shared variables", () => (data.shared ? dataTable("All machines may read and write them", data.shared) : null)],
   ["product", "Product", () => (data.product.roles.length ? productSection(data) : null)],
   ["gaps", "Never exercised", gaps],

@@ -4,7 +4,7 @@
 const SIGNS = { violated: "✗ violated here", owed: "… owed", holds: "✓ holds here", shown: "✓ witness", elsewhere: "– not here", unasked: "– not checked", "no case": "no case" };
 const PLAY = 350; // ms between two steps that are played
 
-// source: {at(trail, since) -> Promise<position>, system}; options: {onmove(position, trail)}
+// source: {at(trail, since) -> Promise<position>, system}; options: {onmove(position, trail), global: keys work on the whole page}
 // Gives {element, go(trail), step(key), back(), standings, here}.
 function stepper(source, options) {
   let trail = [], entries = [], ahead = [], here = null, shown = 0, playing = null, all = false;
@@ -140,6 +140,7 @@ function stepper(source, options) {
 
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) || !here) return;
+    if (!options.global && !element.contains(event.target)) return;
     const order = ordered().flat();
     if (/^[1-9]$/.test(event.key) && order[event.key - 1]) step(order[event.key - 1].key);
     else if ((event.key === "ArrowLeft" || event.key === "Backspace") && !event.target.closest("svg")) back();
@@ -183,5 +184,5 @@ function standingsTable(system, position, verdicts, under, visit) {
 function verdictCell(verdict, visit) {
   if (!verdict) return null;
   const words = verdict.verdict === "violated" ? "counterexample" : verdict.kind === "sometimes" ? "witness" : "path";
-  return [badge(shownVerdict(verdict)), verdict.path ? h("button", { type: "button", class: "visit", "data-visit": verdict.name, onclick: () => visit(verdict.path) }, `go to its ${words}`) : null];
+  return [badge(shownVerdict(verdict)), verdict.path && visit ? h("button", { type: "button", class: "visit", "data-visit": verdict.name, onclick: () => visit(verdict.path) }, `go to its ${words}`) : null];
 }
