@@ -42,6 +42,6 @@ function steppingSection(data, verdicts) {
   const walk = stepper(graphSource(system, data.graph), { onmove: (position) =>
     standing.replaceChildren(...standingsTable(system, position, verdicts, "none", null).filter(Boolean)) });
   walk.go([]);
-  return [h("p", { class: "doc" }, "Every state and step of this system without faults is in this page: take any way through it. `leasehold serve` steps through any system, with faults."),
+  return [h("p", { class: "doc" }, prose("Every state and step of this system without faults is in this page: take any way through it. `leasehold serve` steps through any system, with faults.")),
     walk.element, h("h3", null, "Properties here"), standing];
 }
