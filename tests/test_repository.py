@@ -88,6 +88,7 @@ KINDS = {
     ".mark",
     ".md",
     ".mmd",
+    ".png",
     ".py",
     ".sarif",
     ".sql",

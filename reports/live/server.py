@@ -74,8 +74,8 @@ class LiveServer:
         )
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.2)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port)
-        await site.start()
+        listening = web.TCPSite(self._runner, "127.0.0.1", self.port)
+        await listening.start()
         self.port = self._runner.addresses[0][1]
         self._explore()
         self._watching = asyncio.get_running_loop().create_task(self._watch())

@@ -47,7 +47,7 @@ def made() -> Iterator[tuple[str, str]]:
     legal = replace(legal, cells=legal.cells[:FEWER])
     files = {
         "report.json": dumps(json_report(found, legal)),
-        "page.json": dumps({**page_data(found, legal, measured=False), "steps": "..."}),
+        "page.json": dumps({**page_data(found, legal, measured=False), "steps": "...", "graph": "..."}),
         "report.md": markdown(found, legal, crashes="crash.md"),
         "product.dot": product_dot(product(found, legal)),
         "junit.xml": junit(found),
