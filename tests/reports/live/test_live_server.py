@@ -2,6 +2,7 @@
 
 import json
 import socket
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from leasehold.reports.live.background import SearchOrder, search
-from tests.reports.live.serving import Served
+from tests.reports.live.serving import PATIENCE, Served
 from tests.systems import TESTS, files_of, write
 
 SAGA = TESTS / "reports/live/systems/saga"
@@ -97,8 +98,8 @@ def test_a_search_that_fails_says_so() -> None:
     with Served(str(SAGA), faults="crash=1", seconds=20) as served:
         served.server.order = SearchOrder("no_such_system", {}, None, 1.0, None)
         served.loop.call_soon_threadsafe(served.server._explore)
-        for _ in range(400):
+        end, progress = time.monotonic() + PATIENCE, {"phase": ""}
+        while progress["phase"] != "failed" and time.monotonic() < end:
+            time.sleep(0.05)
             progress = json.loads(get(served, "/system")[1])["progress"]
-            if progress["phase"] == "failed":
-                break
         assert "no_such_system" in progress["reason"]
