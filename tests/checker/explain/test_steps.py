@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from leasehold.checker.explain.explained_machines import ExplainedMachines
 from leasehold.checker.explain.machines import KnownMachine, KnownMachines
 from leasehold.checker.history.fold import MachineOf
 from leasehold.cli.leases import explained
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.events.event import EndedCall, MachineRecord, MachineStep, RefusedEvent, SentMessage, StepEvent
+from leasehold.spec.language.model import Send
 from tests.systems import load
 
 KEY = MachineOf("broker", "tenant:1", "broker")
@@ -141,3 +144,30 @@ def test_who_owes_no_answer_is_not_said_to_be_silent() -> None:
     assert silent("service_manager", "extending_lease") == []
     assert silent("service_manager", "extending_lease", "extend_lease") == ["extend_lease"]
     assert silent("service_manager", "redeeming") == ["redeem"]
+
+
+@pytest.mark.parametrize("name", ["lease", "contention"])
+def test_a_message_counts_alike_at_whichever_step_in_its_state_it_was_said(name: str) -> None:
+    """An internal transition stays in its state: what was said since the state was entered counts, and no more."""
+    system = load(name)
+    program = compile_system(system)
+    views = ExplainedMachines(system, program)
+    told = 0
+    for role, state in ((r, s) for r in system.roles.values() for s in r.states.values() if "tick" in s.on):
+        core, sends = program.roles[role.name], [t.message for n in state.tasks if isinstance(t := role.tasks[n], Send)]
+
+        def silent(path, said_at, core=core, sends=sends):
+            steps = [
+                {"transition": transition, "from": source, "to": to, "said": sends if n == said_at else []}
+                for n, (transition, source, to) in enumerate(path)
+            ]
+            return [*views.steps(core, steps)][-1]["unanswered"]
+
+        came, left = (f"{role.name}/x#y", "x", state.name), (f"{role.name}/{state.name}#tick", state.name, "x")
+        inside = [(t.name, state.name, state.name) for choices in state.on.values() for t in choices if t.internal]
+        path = [("other/x#y", "y", "x"), came, *inside, left]
+        before, *since = (silent(path, n) for n in range(len(path) - 1))
+        assert before == silent([came, left], None), (role.name, state.name)
+        assert since == [silent([came, left], 0)] * len(since), (role.name, state.name)
+        told += len(inside) * (since[0] != before)
+    assert told
