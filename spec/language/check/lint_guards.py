@@ -128,6 +128,7 @@ class _GuardCases:
                 self._add(f"event.{name}", fields[name])
             case x.Now():
                 self.leaves["now"], self.types["now"] = self._times(0), e.type
+                self.exhaustive = False  # a run goes on beyond the horizon
             case x.Sender(type=Instance(count=count)) | x.Self(type=Instance(count=count)):
                 name = x.text(e)
                 self.leaves[name], self.types[name] = list(range(count)), e.type

@@ -8,6 +8,7 @@ import pytest
 
 from leasehold.spec import load
 from leasehold.spec.language.diagnostics import SpecError
+from tests.systems import write
 
 SYSTEM = """system: ends
 roles: {lamp: {}}
@@ -68,3 +69,61 @@ def test_guards_are_tried_at_both_ends_and_not_beyond(name: str, where: str, tmp
     assert found(tmp_path, data, fields, f"{word} <= {last}", f"{word} > {last}") == set()
     assert found(tmp_path, data, fields, f"{word} <= {last + 1}", f"{word} >= {last + 1}") == set()
     assert found(tmp_path, data, fields, f"{word} <= {first - 1}", f"{word} >= {first - 1}") == set()
+
+
+HANDS = """system: hands
+constants: {lamps: {type: int, value: 1, min: 1, max: 3}}
+types: {colour: {members: [red, green]}, place: {count: lamps}, wall: {count: 2}}
+roles: {lamp: {instances: lamps}, hand: {instances: lamps}}
+clock: {horizon: 3}
+channels: {wires: {from: hand, to: lamp, kind: mailbox}}
+environment: {press: {to: lamp}, wave: {to: hand}}
+"""
+SWITCH = "messages: {switch: {from: hand, to: lamp, fields: {b: bool}}}\n"
+HAND = """role: hand
+events: {wave: Somebody waves.}
+states: {still: {initial: true, on: {wave: {to: moved}}}, moved: {tasks: [tell], ignore: {wave: it was told}}}
+tasks: {tell: {send: switch, to: lamp, with: {b: "true"}}}
+"""
+LAMP = """role: lamp
+data: {%(data)s}
+events: {press: {doc: Somebody presses it., fields: {%(fields)s}}}
+states:
+  dark:
+    initial: true
+    on: {%(event)s: {stay: true, when: "%(guard)s"}}
+    ignore: {press: it may be, switch: it may be}
+"""
+# The data, the fields of the event, a guard that holds for all that is tried, and what is said of the ignore beside it.
+# Numbers and the clock are tried up to a bound, and the machines that this setting has: a run may have more.
+ALWAYS = {
+    "a truth": ("b: bool", "", "b or not b", "error"),
+    "a truth of the event": ("", "b: bool", "event.b or not event.b", "error"),
+    "a truth of the message": ("", "", "msg.b or not msg.b", "error"),
+    "a member": ("m: colour", "", "m in {red, green}", "error"),
+    "a set": ('s: "set[colour]"', "", "s <= colour", "error"),
+    "an option": ('o: "option[colour]"', "", "o == none or o != none", "error"),
+    "a map": ('m: "map[colour, bool]"', "", "m[red] or not m[red]", "error"),
+    "one of so many": ("w: wall", "", "index(w) <= 1", "error"),
+    "one of as many as a constant says": ("p: place", "", "index(p) == 0", "warning"),
+    "a number": ("n: int", "", "n <= 1000", ""),
+    "a number that is explored up to an end": ("n: {type: int, explore: [0, 3]}", "", "n <= 3", ""),
+    "a time": ("t: time", "", "t <= 1000", ""),
+    "the clock": ("", "", "now <= 3", ""),
+    "the machine itself": ("", "", "index(self) == 0", ""),
+    "the sender": ("", "", "index(msg.sender) == 0", ""),
+}
+
+
+@pytest.mark.parametrize("name", ALWAYS)
+def test_a_reason_never_applies_only_where_all_that_guards_may_read_was_tried(name: str, tmp_path: Path) -> None:
+    data, fields, guard, severity = ALWAYS[name]
+    event = "switch" if "msg." in guard else "press"
+    lamp = LAMP % {"data": data, "fields": fields, "event": event, "guard": guard}
+    write(tmp_path, {"system.yaml": HANDS, "messages.yaml": SWITCH, "roles/hand.yaml": HAND, "roles/lamp.yaml": lamp})
+    try:
+        diagnostics = load(tmp_path).warnings
+    except SpecError as error:
+        diagnostics = tuple(error.diagnostics)
+    assert [d.severity for d in diagnostics if d.code == "LH412"] == ([severity] if severity else [])
+    assert {d.code for d in diagnostics if d.severity == "error"} <= {"LH412"}
