@@ -199,6 +199,12 @@ def _claims(condition: Mapping[str, Any], script: Script, formulas: Mapping[str,
             yield f"{name} is another formula than in the initial states"
         if kind == "after" and (claim not in formulas or script.terms.renamed(formulas[claim], "s.", "t.") != number):
             yield f"{name} is another formula than in the initial states"
+    # Where a step does more than claims about states are asked after, claims about steps are of all that it does.
+    part = "t." if any(name.startswith("w.") for name in script.defined) else "w."
+    for name in script.goals:
+        leaves = script.terms.leaves(script.defined.get(name, 0)) if name.startswith("of the step ") else ()
+        if any(leaf.startswith(part) for leaf in leaves):
+            yield f"{name} is not of the whole step"
     for claim in condition["unchanged"]:
         read_of = (
             {leaf for leaf in script.terms.leaves(formulas[claim]) if leaf.startswith("s.")}

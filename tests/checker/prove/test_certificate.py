@@ -45,7 +45,7 @@ class Written:
         assert changed != self.conditions[at]
         self.conditions[at] = changed
 
-    def edit_all(self, pattern: str, new: str) -> None:
+    def edit_all(self, pattern: str, new: str | Callable[[re.Match[str]], str]) -> None:
         """Replaces a part of every condition that has it."""
         changed = [re.sub(pattern, new, text, flags=re.DOTALL) for text in self.conditions]
         assert changed != self.conditions
@@ -150,6 +150,12 @@ def _weaker_everywhere(w: Written) -> None:
         w.edit_all(VALUE.format(f"{name} commit_needs_all"), rf"(define-fun |{name} commit_needs_all| () Bool true)")
 
 
+def _of_a_part(w: Written) -> None:
+    """They are asked before the rest of a step is done."""
+    claims = r"\(define-fun \|of the step \w+\| \(\) Bool .*?(?=\n\((?:define-fun|assert))"
+    w.edit_all(claims, lambda claim: claim[0].replace("(w.", "(t."))
+
+
 ATTACKS: dict[str, Callable[[Written], None]] = {
     "a script is emptied": lambda w: w.edit(AGREE, r"\(set-logic.*", "(set-logic ALL)\n(check-sat)\n(reset)\n"),
     "a script is gone": lambda w: w.edit(AGREE, r"\(set-logic.*", ""),
@@ -174,6 +180,7 @@ ATTACKS: dict[str, Callable[[Written], None]] = {
     "claims about steps are `true`": lambda w: w.edit_all(
         r"(\(define-fun \|of the step \w+\| \(\) Bool ).*?(?=\n\((?:define-fun|assert))", r"\1true)"
     ),
+    "claims about steps are of a part of their step": _of_a_part,
     "the step does nothing": lambda w: w.edit(
         AGREE, f"(?<=define-fun t.state.coordinator .. {STATES} )committing!{MARK}", "s.state.coordinator"
     ),
