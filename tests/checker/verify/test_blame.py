@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -19,6 +20,7 @@ from leasehold.checker.verify.result import Violation, drawn_path, events_of
 from leasehold.checker.verify.system import CutsOfSystem
 from leasehold.faults.simulation.cluster import SystemCluster
 from leasehold.faults.simulation.embedded import EmbeddedSystem
+from leasehold.faults.simulation.silent import SilentHandler, SilentPolicy
 from leasehold.faults.simulation.simulation import ControlledStepper
 from leasehold.impl.actor.environment import ActorOptions, Environment, RetryPolicy
 from leasehold.impl.actor.ready import Observe
@@ -27,7 +29,7 @@ from leasehold.impl.events.event import StepEvent, read
 from leasehold.impl.handlers.handler import Done, HandlerAction, NullHandler
 from leasehold.impl.lease.broker import FirstComeFirstServed
 from leasehold.impl.notices import Kind, Notice
-from leasehold.impl.policy.policy import Decision
+from leasehold.impl.policy.policy import Decision, Question
 from leasehold.impl.store.store import RecordKey
 from tests.checker.conform.test_alterations import PYTHON
 from tests.checker.verify.histories import History, history_of, ticks
@@ -35,7 +37,7 @@ from tests.checker.verify.test_histories import plan_in_two_settings
 from tests.impl.actor.alone import program_of
 from tests.impl.virtual import virtual
 from tests.planted.table import named
-from tests.systems import TESTS, files_of, load, write
+from tests.systems import TESTS, edited, files_of, load, write
 
 OWN = """
 properties:
@@ -363,3 +365,64 @@ def test_what_has_not_come_is_the_fault_of_what_is_waited_for(
     verification.close()
     blame = Blaming(known, history).blame(violation.of, violation.run, events_of(cuts), cuts[-1].state)
     assert (blame.culprit, blame.reason) == (culprit, reason)
+
+
+HALF = edited(
+    files_of("checker/verify/systems/desk"),
+    ("built: It is built.", "built: It is built., perhaps: It may not be., half: It is half built."),
+    ("answers: [yes]", "answers: [yes, perhaps]"),
+    ("answers: [built]", "answers: [built, half]"),
+    ("on: {yes: {to: building}}", "on: {yes: {to: building}, perhaps: {stay: true}}"),
+    ("on: {built: {to: ordering}}", "on: {built: {to: ordering}, half: {stay: true}}"),
+)
+
+
+class Answering(SilentPolicy, SilentHandler):
+    """A policy or handler that gives one answer, or none."""
+
+    def __init__(self, answer: str) -> None:
+        self.answer = answer
+
+    def begin(self, question: Question, now: int) -> Iterable[Decision]:
+        return [question.answer(self.answer)] if self.answer else []
+
+    async def act(self, action: HandlerAction) -> Done:
+        return Done(True, answer=self.answer) if self.answer else await super().act(action)
+
+
+@pytest.mark.parametrize(
+    ("decides", "builds", "waits"),
+    [
+        ("", "", "policy.ask"),
+        ("perhaps", "", ""),
+        ("yes", "", "handler.build"),
+        ("yes", "half", ""),
+        ("yes", "built", ""),
+    ],
+)
+def test_a_call_is_waited_for_up_to_its_answer_also_where_that_stays_in_the_state(
+    decides: str, builds: str, waits: str, tmp_path: Path
+) -> None:
+    program = program_of(tmp_path, HALF)
+    known = CutsOfSystem(load(tmp_path), program)
+    environment = Environment({"desk": Answering(decides)}, {"build": Answering(builds)})
+
+    async def story() -> History:
+        async with SystemCluster(program, environment=lambda _: environment) as c:
+            await c.kill("clerk")
+            await c.actors["desk"].tell("desk:1", "desk", "come")
+            with suppress(TimeoutError):  # a handler that goes on never rests
+                await c.settle(100)
+            await c.kill("desk")
+            return {name: [read(body) for body in disk.events.values()] for name, disk in c.disks.items()}
+
+    verification = HistoryVerification(known, history := virtual(story()), complete=True)
+    for actor, events in history.items():
+        verification.add(actor, events)
+    (violation,) = verification.end().violations
+    cuts = verification.until_decided(violation)
+    verification.close()
+    blame = Blaming(known, history).blame(violation.of, violation.run, events_of(cuts), cuts[-1].state)
+    assert [word for word in ("policy.ask", "handler.build") if f"{word} of desk was called" in blame.reason] == (
+        [waits] if waits else []
+    ), blame
