@@ -10,12 +10,14 @@ from pathlib import Path
 import click
 import pytest
 
+from leasehold.checker.explore import explore
 from leasehold.cli.common import VerbGroup, console
 from leasehold.cli.crash import crash
 from leasehold.cli.main import cli
+from leasehold.faults.model import Budget
 from tests.checker.explore.test_bounds import files as counts
 from tests.cli.conftest import LIGHT, Run, interrupted
-from tests.systems import write
+from tests.systems import load, write
 
 ONE_UNIT = ("--set", "max_units=1", "--set", "last_end=2")
 TAKING_SYSTEM = ("check", "crash", "explore", "lint", "report")
@@ -370,6 +372,19 @@ def test_a_check_that_was_cut_short_says_so_and_exits_with_3(limit: tuple[str, .
     assert done.stdout.startswith(f"lease is not decided: no property is violated so far, but {why}")
     commands = ["go on:  leasehold explore lease", "go on:  leasehold prove lease"]
     assert [line for line in done.stdout.splitlines() if line.startswith("go on:")] == commands
+
+
+@pytest.mark.parametrize("limit", ["--max-states", "--depth"])
+def test_a_check_holds_only_where_both_of_its_searches_are_whole(limit: str, run: Run) -> None:
+    """A limit that only the search under faults comes to leaves `check` undecided, as one of the first search does."""
+    system = load("two_phase_commit", {"participants": 1})
+    searches = [explore(system), explore(system, budget=Budget.parse(system.faults.check))]
+    legal, faulty = (search.distinct if limit == "--max-states" else search.depth for search in searches)
+    for most, code in ((legal - 1, 3), (legal + 1, 3), (faulty - 1, 3), (faulty + 1, 0)):
+        done = run("check", "two_phase_commit", "--set", "participants=1", limit, str(most))
+        cut = re.findall("^two_phase_commit is not decided( under crash=2)?", done.stdout, re.MULTILINE)
+        assert (done.returncode, bool(cut)) == (code, code == 3), most
+        assert ("" in cut) == (most < legal)
 
 
 @pytest.mark.long
