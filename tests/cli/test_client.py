@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leasehold.cli import client
 from leasehold.cli.client import close, fields_given, leases, length, moment, show
 from leasehold.faults.simulation.lease import Cluster
 from tests.impl.server.test_acknowledged import kept, peers_of
@@ -44,6 +46,37 @@ def test_a_time_is_a_number_of_ticks_or_refused(word: str) -> None:
     for read in (moment, length):
         why = refusal(lambda read=read: read(word, ABOUT, "--until") + 1)  # type: ignore[misc]
         assert why == "" or why.startswith("--until ")
+
+
+ACTORS = ("tenant", "broker", "site")
+
+
+@pytest.mark.parametrize("asked", [[], ["--all"]])
+@pytest.mark.parametrize("overs", list(product((None, False, True), repeat=len(ACTORS))))
+def test_a_lease_is_listed_whole_or_not_at_all(
+    overs: tuple[bool | None, ...], asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its machine at an actor may be missing, go on or be over: it is left out only where it is over everywhere."""
+    rows = {
+        name: [{"lease": "tenant:1", "actor": name, "state": f"at_{name}", "data": {}, "times": [], "over": over}]
+        for name, over in zip(ACTORS, overs, strict=True)
+        if over is not None
+    }
+
+    class Answering:
+        def __init__(self, path: Path, limit: float) -> None:
+            self.name = path.stem
+
+        def get(self, what: str) -> Any:
+            return {"about": {**ABOUT, "name": self.name}, "leases": rows.get(self.name, [])}[what]
+
+    monkeypatch.setattr(client, "sockets", lambda at: [at / f"{name}.sock" for name in ACTORS])
+    monkeypatch.setattr(client, "Client", Answering)
+    listed = [row for of in rows.values() for row in of] if asked or False in overs else []
+    as_json = CliRunner().invoke(leases, ["--json", *asked])
+    assert json.loads(as_json.output)["leases"] == listed
+    table = CliRunner().invoke(leases, asked).output.splitlines()
+    assert table[1].split() == (["tenant:1", *(row["state"] for row in listed)] if listed else ["no", "leases"])
 
 
 @pytest.mark.real_time
