@@ -62,11 +62,12 @@ def _part(name: str, label: str, part: Covered) -> dict[str, Any]:
 def _role(role: Role, coverage: Coverage) -> dict[str, Any]:
     counted = {(state, event) for name, state, event in cells_of(coverage.system) if name == role.name}
     lasting = {state for name, state in lasting_states(coverage.system) if name == role.name}
-    events = list(dict.fromkeys(e for s in role.states.values() for e in (*s.on, *s.ignore, *s.refuse)))
+    events = list(dict.fromkeys(e for s in role.states.values() for e in (*s.on, *s.ignored, *s.refused)))
 
     def cell(state: str, event: str) -> list[Any] | None:
         of = role.states[state]
-        kind = next((k for k in ("on", "ignore", "refuse") if event in getattr(of, k)), None)
+        kinds = {"on": of.on, "ignore": of.ignored, "refuse": of.refused}
+        kind = next((k for k, events in kinds.items() if event in events), None)
         if kind is None:
             return None
         count = coverage.cells[role.name, state, event]

@@ -65,7 +65,9 @@ def _state(state: State, terminal: bool) -> dict[str, Any]:
         **({"title": state.title} if state.remembers else {}),
         "initial": state.initial,
         "terminal": terminal,
-        **picked(state, "doc tasks ignore refuse"),
+        **picked(state, "doc tasks"),
+        "ignore": state.ignored,
+        "refuse": state.refused,
         "place": place_text(state.place),
     }
 

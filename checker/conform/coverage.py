@@ -135,9 +135,9 @@ def cells_of(system: System) -> list[RoleCell]:
     cells = []
     for role in system.roles.values():
         for state in role.states.values():
-            for event in dict.fromkeys((*state.on, *state.ignore, *state.refuse)):
+            for event in dict.fromkeys((*state.on, *state.ignored, *state.refused)):
                 message = event in system.messages
-                recorded = event in state.on or message or (event in state.refuse and (role.name, event) in outside)
+                recorded = event in state.on or message or (event in state.refused and (role.name, event) in outside)
                 if recorded:
                     cells.append((role.name, state.name, event))
     return cells

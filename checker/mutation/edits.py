@@ -190,7 +190,7 @@ def _targets(role: Role, transition: Transition, every: bool) -> list[str]:
 
 def add_transition(system: System, role: Role, every: bool) -> Iterator[Edit]:
     """Yields where an event is ignored or refused: what the next state does with it, or its own state entered again."""
-    for state in role.states.values():
+    for state in (state.spelled_out for state in role.states.values()):
         for event in (*state.ignore, *state.refuse):
             here = state.on.get(event, ())
             rest = [x.negation(t.guard) for t in here if t.guard is not None]
@@ -211,7 +211,7 @@ def add_transition(system: System, role: Role, every: bool) -> Iterator[Edit]:
 def _as_elsewhere(role: Role, state: State, event: str) -> Transition | None:
     """The first transition on an event in the states that follow, the first after the last."""
     states = list(role.states.values())
-    at = states.index(state)
+    at = list(role.states).index(state.name)
     return next((s.on[event][0] for s in (*states[at + 1 :], *states[:at]) if event in s.on), None)
 
 

@@ -105,7 +105,7 @@ def _points(system: System, role: Role, state: State) -> Iterator[tuple[str, str
             for done, seen, everything in _subsets(system, role, work_of(role, transition)):
                 effect = finished if seen is None else named(AFTER, seen)
                 yield (finished, effect, ()) if everything else (named(AFTER, done), effect, done)
-    if any(m.name in {*state.ignore, *state.refuse} for m in system.received_by(role.name)):
+    if any(m.name in {*state.ignored, *state.refused} for m in system.received_by(role.name)):
         yield named(ACKNOWLEDGE), named(ACKNOWLEDGE), ()
     for done, seen, everything in _subsets(system, role, state.tasks):
         if not everything or not done:

@@ -145,10 +145,10 @@ class RoleSource(WorkSource):
             yield f"    sender = {self.near.index(sender)}"
 
     def _because(self, state: State, event: str) -> tuple[str, str]:
-        if event in state.refuse:
-            return "refused", state.refuse[event]
-        if event in state.ignore:
-            return "ignored", state.ignore[event]
+        if event in state.refused:
+            return "refused", state.refused[event]
+        if event in state.ignored:
+            return "ignored", state.ignored[event]
         return "unmoved", "no guard holds"
 
     def _alone(self, choice: Transition) -> bool:
@@ -279,15 +279,15 @@ class RoleSource(WorkSource):
     def _table(self) -> Iterator[str]:
         received = -1 if self.shape.subsidiary else self.shape.at("received")
         for state in self.role.states.values():
-            for event, reason in (*state.ignore.items(), *state.refuse.items()):
+            for event, reason in (*state.ignored.items(), *state.refused.items()):
                 if event not in state.on:
-                    kind = "refused" if event in state.refuse else "ignored"
+                    kind = "refused" if event in state.refused else "ignored"
                     name = self._function(state.name, event)
                     yield f"{name} = unmoved(Outcome({kind!r}, {event!r}, reason={reason!r}), {received})"
         yield ""
         yield f"{self.constant('all', 'table')}: Table = {{"
         for state in self.role.states.values():
-            events = dict.fromkeys((*state.on, *state.ignore, *state.refuse))
+            events = dict.fromkeys((*state.on, *state.ignored, *state.refused))
             yield f"    {state.name!r}: {{"
             for event in events:
                 yield f"        {event!r}: {self._function(state.name, event)},"

@@ -34,6 +34,7 @@ from leasehold.spec.language.diagnostics import (
 from leasehold.spec.language.expectation import Expectation
 from leasehold.spec.language.lower import accepting, outlive
 from leasehold.spec.language.lower.captures import with_captures
+from leasehold.spec.language.lower.others import with_others
 from leasehold.spec.language.read.files import Gatherer, SpecFiles, as_mapping, entries, unreadable
 from leasehold.spec.language.read.shared import with_shared
 from leasehold.spec.language.read.source import YamlNode
@@ -258,6 +259,7 @@ def _build(files: SpecFiles, settings: Mapping[str, str], sink: Sink, trail: tup
     )
     channels = draft.channels.values()
     draft = replace(draft, roles={name: with_captures(role, channels) for name, role in roles.items()})
+    draft = with_others(draft)
     refines = refinement(builder, draft, trail[-1], lambda place, given: load_files(place, given, trail))
     draft = replace(draft, refines=refines)
     for role in draft.roles.values():

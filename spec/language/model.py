@@ -7,7 +7,7 @@ the text. `load.py` makes it; nothing changes it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cached_property
 from typing import Literal, TypeAlias, get_args
@@ -171,6 +171,22 @@ class Transition:
 
 
 @dataclass(frozen=True, slots=True)
+class Others:
+    """All events that a state does not name.
+
+    Attributes:
+        kind: what becomes of them, the key under which one of them would be named.
+        reason: why, of each of them.
+        events: those that they are, which the rest of the system tells (lower/others.py).
+    """
+
+    kind: Literal["ignore", "refuse"]
+    reason: str
+    events: tuple[str, ...] = ()
+    place: Place = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class State:
     """A control state: its tasks W(x) and what it does with every event.
 
@@ -190,6 +206,26 @@ class State:
     place: Place = field(default=NOWHERE, compare=False)
     starts: Expression | None = None  # of which machine it is the initial state; None: of all, if it is `initial`
     ends: bool = False  # the machine may be forgotten here, though a message may lead out
+    others: Others | None = None
+
+    @property
+    def ignored(self) -> Mapping[str, str]:
+        """The events that change nothing here, each with its reason: those of `ignore`, and all others."""
+        return {**self.ignore, **self._of_others("ignore")}
+
+    @property
+    def refused(self) -> Mapping[str, str]:
+        """The events that are answered with an error here, likewise."""
+        return {**self.refuse, **self._of_others("refuse")}
+
+    @property
+    def spelled_out(self) -> State:
+        """The same state with each of its other events named."""
+        return replace(self, ignore=self.ignored, refuse=self.refused, others=None)
+
+    def _of_others(self, kind: str) -> dict[str, str]:
+        others = self.others
+        return {} if others is None or others.kind != kind else dict.fromkeys(others.events, others.reason)
 
     @property
     def title(self) -> str:

@@ -17,6 +17,7 @@ from leasehold.spec.language.check.unbounded import reached, warn_of_unbounded
 from leasehold.spec.language.declare.build import TICK
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink
 from leasehold.spec.language.lower import work_of
+from leasehold.spec.language.lower.others import must_cover, unnamed
 from leasehold.spec.language.model import Datum, Drive, Message, Role, Send, State, System, Task
 from leasehold.spec.language.types import Int, Map, Opaque, finite
 
@@ -94,18 +95,6 @@ class _Doubt:
         return any(p < starts[0] or p >= starts[-1] or state.place <= p < end for p in self._places(role))
 
 
-def awaited(role: Role, state: State) -> set[str]:
-    """The answers that may come while a machine is in the state."""
-    return {answer for name in state.tasks if name in role.tasks for answer in role.tasks[name].answers}
-
-
-def must_cover(system: System, role: Role, state: State) -> list[str]:
-    """The events that a state must say something about. A tick that no transition wants is nothing."""
-    here = awaited(role, state)
-    events = [message.name for message in system.received_by(role.name)]
-    return events + [e for e in role.events if e not in role.answers or e in here]
-
-
 def _covered(
     system: System,
     role: Role,
@@ -115,9 +104,12 @@ def _covered(
     work: Combinations,
 ) -> None:
     wanted = must_cover(system, role, state)
-    for event in wanted:
-        if event not in state.on and event not in state.ignore and event not in state.refuse:
-            sink.error("uncovered_pair", state.place, role=role.name, state=state.name, event=event)
+    left = unnamed(system, role, state)
+    if state.others is not None and not left:
+        sink.error("no_others", state.others.place, role=role.name, state=state.name)
+    if state.others is None and left:
+        details = {"role": role.name, "state": state.name, "keys": ", ".join(f'{e}: "why"' for e in left)}
+        sink.error("uncovered_pairs", state.place, events=[f"`{e}`" for e in left], **details)
     for event, choices in state.on.items():
         if event != TICK and event not in wanted:
             sink.error("event_cannot_come", choices[0].place, event=event, role=role.name, state=state.name)

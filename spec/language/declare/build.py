@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import model as m
@@ -24,6 +24,7 @@ from leasehold.spec.language.typing.parse_type import parse_type
 
 _TARGET = re.compile(rf"\s*({x.SHARED.name}\.)?([a-z][a-z0-9_]*)\s*(?:\[(.*)\]\s*)?\Z", re.S)
 TICK = "tick"
+_LEFT_ALONE: tuple[Literal["ignore", "refuse"], ...] = ("ignore", "refuse")
 _STATE, _TRANSITION, _TASK = (shape.record(f"a {name}").keys for name in ("state", "transition", "task"))
 
 
@@ -48,7 +49,7 @@ class Builder(FieldBuilder):
         starts = starting_events(node)
         tasks = {t: self._task(name, t, place, decl, starts.get(t, [])) for t, place, decl in node.pairs_of("tasks")}
         kept = {t: task for t, task in tasks.items() if task is not None}
-        groups = {kind: self._groups(name, node.get(kind)) for kind in ("ignore", "refuse")}
+        groups = {kind: self._groups(name, kind, node.get(kind)) for kind in _LEFT_ALONE}
         states = {s: self._state(name, s, place, decl, tasks, groups) for s, place, decl in node.pairs_of("states")}
         begin: tuple[str, ...] = ()
         initial = [s for s in states.values() if s.initial]
@@ -105,11 +106,13 @@ class Builder(FieldBuilder):
             return x.Literal_(type=UNKNOWN, value=None, place=node.place)
         return condition
 
-    def _groups(self, role: str, node: YamlNode | None) -> dict[str, dict[str, tuple[str, Place]]]:
+    def _groups(self, role: str, kind: str, node: YamlNode | None) -> dict[str, dict[str, tuple[str, Place]]]:
         """state: event: (reason, place) of the role's grouped ignores or refusals."""
         groups: dict[str, dict[str, tuple[str, Place]]] = {}
         for group in node or ():
-            reason = " ".join(text_of(group, "because").split())
+            because = group.get("because")
+            where = f"a group under `{kind}` of {role}"
+            reason = "" if because is None else self._reason(because, where, "its events", 'because: "why"')
             for state in group.names("in"):
                 self._known_state(role, state)
                 for event in group.names("events"):
@@ -155,11 +158,12 @@ class Builder(FieldBuilder):
                 on[event] = tuple(
                     self._transition(role, name, event, i, choice, tasks) for i, choice in enumerate(choices)
                 )
-        left_alone: dict[str, dict[str, str]] = {"ignore": {}, "refuse": {}}
+        left_alone: dict[str, dict[str, str]] = {kind: {} for kind in _LEFT_ALONE}
         for kind, reasons in left_alone.items():
             for event, where, reason in node.pairs_of(kind):
                 if self._known_event(role, event, where):
-                    reasons[event] = " ".join(reason.text.split())
+                    example = f'{kind}: {{{event}: "why"}}'
+                    reasons[event] = self._reason(reason, f"{role}/{name}", f"`{event}`", example)
                     if (role, name, event) in self.reasons:
                         self.sink.error("ignored_and_refused", where, role=role, name=name, event=event)
                     self.reasons[role, name, event] = where
@@ -171,6 +175,7 @@ class Builder(FieldBuilder):
                 reasons[event] = text
                 self.reasons[role, name, event] = where
         starts = self._starts(role, node.get("initial"))
+        others = node.get("others")
         return m.State(
             name,
             starts is not None or text_of(node, "initial") == "true",
@@ -182,7 +187,25 @@ class Builder(FieldBuilder):
             place=place,
             starts=starts,
             ends=text_of(node, "over") == "true",
+            others=None if others is None else self._others(role, name, others),
         )
+
+    def _reason(self, node: YamlNode, where: str, events: str, example: str) -> str:
+        text = " ".join(node.text.split())
+        if not text:
+            self.sink.error("no_reason", node.place, where=where, events=events, example=example)
+        return text
+
+    def _others(self, role: str, name: str, node: YamlNode) -> m.Others | None:
+        given = [(kind, reason) for kind in _LEFT_ALONE if (reason := node.get(kind)) is not None]
+        if len(given) == 1:
+            kind, reason = given[0]
+            why = self._reason(reason, f"{role}/{name}", "all other events", f'others: {{{kind}: "why"}}')
+            return m.Others(kind, why, place=node.place)
+        if all(key in _LEFT_ALONE for key, _, _ in node.pairs()):  # else reported: may have meant one of the two
+            both = "both `ignore` and `refuse`" if given else "neither `ignore` nor `refuse`"
+            self.sink.error("others_kind", node.place, role=role, name=name, given=both)
+        return None
 
     def _each_once(self, node: YamlNode, key: str) -> Iterator[YamlNode]:
         seen: set[str] = set()
