@@ -27,7 +27,7 @@ from leasehold.checker.prove import prove as prove_all
 from leasehold.cli import search
 from leasehold.cli.common import Exit, console, interruptible, print_json, system_options, verb, writing
 from leasehold.cli.crash import crash_code, load_for_faults
-from leasehold.cli.expected import CannotRenew, difference, renewed
+from leasehold.cli.expected import difference, renewed
 from leasehold.cli.progress import Status
 from leasehold.cli.prove import ProofProgress
 from leasehold.impl.words import counted, together
@@ -38,6 +38,7 @@ from leasehold.reports.json_report import json_report, picked, plain
 from leasehold.spec import SHIPPED, System, find, load
 from leasehold.spec.language.diagnostics import listed
 from leasehold.spec.language.expectation import Expectation
+from leasehold.spec.language.read.editing import CannotEdit
 from leasehold.spec.language.types import show
 
 
@@ -227,10 +228,10 @@ def _renew(system: str, runs: Sequence[_Run]) -> tuple[list[_Run], list[str]]:
         return list(runs), []
     try:
         with writing(file):
-            old = file.read_text(encoding="utf-8") if file.exists() else ""
+            old = file.read_bytes().decode() if file.exists() else ""
             new = renewed(old, whole)
-            file.write_text(new, encoding="utf-8")
-    except CannotRenew as error:
+            file.write_bytes(new.encode())
+    except CannotEdit as error:
         raise click.UsageError(f"{shown}/expected.yaml: {error}") from error
     again = []
     for run in runs:

@@ -9,9 +9,10 @@ import pytest
 
 from leasehold.checker.explore import Exploration, explore
 from leasehold.checker.explore.expectations import counts
-from leasehold.cli.expected import CannotRenew, difference, renewed
+from leasehold.cli.expected import difference, renewed
 from leasehold.spec.language.expectation import Expectation
 from leasehold.spec.language.load import load
+from leasehold.spec.language.read.editing import CannotEdit
 from tests.cli.conftest import LIGHT
 from tests.systems import write
 
@@ -70,10 +71,24 @@ def test_a_setting_without_a_run_gets_one_behind_the_others(
     assert renewed(text, [(found, None) for found in runs]) == after
 
 
-@pytest.mark.parametrize("before", ["runs: {}\n", "runs: {one: {depth: 1}}\n", "{runs: {one: {depth: 1}}}\n"])
-def test_a_layout_that_takes_no_further_run_is_refused(before: str, runs: list[Exploration]) -> None:
-    with pytest.raises(CannotRenew, match="write block style"):
-        renewed(before, [(runs[0], None)])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("runs: {}  # none\n", "runs:  # none\n{block}"),
+        ("doc: none\nruns:\n", "doc: none\nruns:\n{block}"),
+        ("runs: {one: {depth: 1}}\n", "runs: {one: {depth: 1}, default: {braces}}\n"),
+        ("{runs: {one: {depth: 1}}}\n", "{runs: {one: {depth: 1}, default: {braces}}}\n"),
+        (
+            "{\n  runs: {\n    one: {},  # 1\n  },\n}\n",
+            "{\n  runs: {\n    one: {},  # 1\n    default: {braces},\n  },\n}\n",
+        ),
+    ],
+)
+def test_a_run_is_added_in_any_layout(before: str, after: str, runs: list[Exploration]) -> None:
+    block = a_run(runs[0], "default")
+    numbers = [f"{name}: {number}" for name, number in counts(runs[0]).items() if name != "initial"]
+    braces = f"{{{', '.join(numbers)}}}"
+    assert renewed(before, [(runs[0], None)]) == after.replace("{block}", block).replace("{braces}", braces)
 
 
 NUMBERS = "runs:\n  one: {{distinct: {0}, depth: {1}, generated: {2}}}\n  two:\n    depth: 1\n    violated:\n"
@@ -101,7 +116,25 @@ def test_numbers_of_one_line_are_replaced_and_what_is_over_goes_with_all_its_lin
     assert difference(after, after, "expected.yaml") == []
 
 
-def test_an_explanation_that_shares_its_line_is_taken_out_by_hand(runs: list[Exploration]) -> None:
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("{few: never, 'light*': broken}", "{'light*': broken}"),
+        ("{'light*': broken, few: never}  # so", "{'light*': broken}  # so"),
+        (
+            "{\n      few: never,  # of few\n      # of light\n      'light*': broken}",
+            "{\n      # of light\n      'light*': broken}",
+        ),
+    ],
+)
+def test_an_explanation_in_braces_goes_alone(before: str, after: str, runs: list[Exploration]) -> None:
+    one = Expectation("one", {}, {"depth": 9}, {"few": "never", "light*": "broken"}, {}, {})
+    text = "# The runs.\nruns:\n  one:\n    violated: {}\n    depth: {}  # steps\n"
+    assert renewed(text.format(before, 9), [(runs[0], one)]) == text.format(after, 1)
+
+
+def test_a_layout_that_is_not_edited_is_told(runs: list[Exploration]) -> None:
     one = Expectation("one", {}, {}, {"few": "never", "light*": "broken"}, {}, {})
-    with pytest.raises(CannotRenew, match="take few out of violated by hand"):
-        renewed("runs:\n  one:\n    violated: {few: never, 'light*': broken}\n", [(runs[0], one)])
+    before = "runs:\n  one:\n    violated:\n      ? few\n      : never\n      ? 'light*'\n      : broken\n"
+    with pytest.raises(CannotEdit, match="line 4: take few out by hand"):
+        renewed(before, [(runs[0], one)])

@@ -49,7 +49,7 @@ class Builder(FieldBuilder):
         starts = starting_events(node)
         tasks = {t: self._task(name, t, place, decl, starts.get(t, [])) for t, place, decl in node.pairs_of("tasks")}
         kept = {t: task for t, task in tasks.items() if task is not None}
-        groups = {kind: self._groups(name, kind, node.get(kind)) for kind in _LEFT_ALONE}
+        groups = {str(kind): self._groups(name, kind, node.get(kind)) for kind in _LEFT_ALONE}
         states = {s: self._state(name, s, place, decl, tasks, groups) for s, place, decl in node.pairs_of("states")}
         begin: tuple[str, ...] = ()
         initial = [s for s in states.values() if s.initial]
