@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import click
 
@@ -15,16 +15,21 @@ from leasehold.cli.common import (
     json_option,
     print_diagnostics,
     print_json,
+    say,
     set_option,
     verb,
+    writing,
 )
 from leasehold.cli.crash import load_for_faults
+from leasehold.cli.expected import difference
 from leasehold.faults.model import Budget, BudgetError
 from leasehold.faults.model.lowering import lower_with_faults
 from leasehold.impl.compiler.program import NotRunnable, check_runnable
+from leasehold.impl.words import counted
 from leasehold.reports.sarif import diagnostics_sarif
-from leasehold.spec import Diagnostic, SpecError, System, load
+from leasehold.spec import SHIPPED, Diagnostic, SpecError, System, load
 from leasehold.spec.language.diagnostics import Sink
+from leasehold.spec.language.fixing import FixedText, fixed
 
 OF_BOUNDS = "LH810"
 
@@ -34,15 +39,75 @@ OF_BOUNDS = "LH810"
 @set_option
 @json_option
 @click.option("--sarif", "as_sarif", is_flag=True, help="Print SARIF, for code-scanning services.")
-def lint(systems: tuple[str, ...], settings: Mapping[str, str], as_json: bool, as_sarif: bool) -> Exit:
+@click.option("--fix", "fixing", is_flag=True, help="Write what is missing, and show the difference.")
+@click.option("--diff", "differing", is_flag=True, help="Show what --fix would write, and write nothing.")
+def lint(
+    systems: tuple[str, ...],
+    settings: Mapping[str, str],
+    as_json: bool,
+    as_sarif: bool,
+    fixing: bool,
+    differing: bool,
+) -> Exit:
     """Read each SYSTEM and report everything that is wrong with its text.
 
     That is the text of all its files: also crash.yaml, mutation.yaml, and the budgets under `faults`.
 
+    --fix mends what leaves no choice, and then reports what is left. A state that does not say what becomes of an
+    event gets an entry for it under `refuse`, with a reason that begins with `to do`: it is for you to think about. A
+    word that is no name, and is very near to one name alone, gives its place to that; `yes` and `no` become `true`
+    and `false`. Comments and layout stay. --diff shows the difference alone, and the exit code is that of the files as
+    they are.
+
     Example:  leasehold lint lease ./my_system
+              leasehold lint ./my_system --diff
+              leasehold lint ./my_system --fix
     """
     if as_json and as_sarif:
         raise click.UsageError("--json and --sarif exclude each other")
+    if as_sarif and (fixing or differing):
+        raise click.UsageError("--sarif reports what is found; it goes neither with --fix nor with --diff")
+    fixes = [_fixed(system, settings) for system in systems] if fixing or differing else []
+    changes = [line for found in fixes for file in found.files for line in difference(file.old, file.new, file.shown)]
+    for file in (file for found in fixes for file in found.files if not differing):
+        with writing(file.path):
+            file.path.write_bytes(file.new.encode())
+    findings = _findings(systems, settings)
+    if as_sarif:
+        print_json(diagnostics_sarif(findings))
+    elif as_json:
+        by_hand = [words for found in fixes for words in found.by_hand]
+        print_json(diagnostics_json(findings) | ({"changes": changes, "by_hand": by_hand} if fixes else {}))
+    else:
+        _print_fixes(fixes, changes, differing)
+        if not differing:
+            print_diagnostics(console(), findings)
+    return Exit.BAD_SPEC if any(d.severity == "error" for d in findings) else Exit.HOLDS
+
+
+def _fixed(system: str, settings: Mapping[str, str]) -> FixedText:
+    if system in SHIPPED:
+        raise click.UsageError(f"--fix changes a folder of yours: `leasehold init NAME --from {system}` makes one")
+    return fixed(system, settings)
+
+
+def _print_fixes(fixes: Sequence[FixedText], changes: Sequence[str], differing: bool) -> None:
+    """The difference, what is left to do by hand, and what was written for somebody to think about."""
+    for line in changes:
+        say(line)
+    for words in (words for found in fixes for words in found.by_hand):
+        say(f"not fixed: {words}", err=True)
+    if fixes and not changes:
+        say("nothing to fix", err=differing)
+    reasons = sum(found.reasons for found in fixes)
+    if reasons and not differing:
+        written = counted(reasons, "entry")
+        say("")
+        say(f"{written} under `refuse` with a reason that begins with `to do`: say why, or what happens instead")
+        say("")
+
+
+def _findings(systems: Iterable[str], settings: Mapping[str, str]) -> list[Diagnostic]:
     findings: list[Diagnostic] = []
     for system in systems:
         try:
@@ -56,13 +121,7 @@ def lint(systems: tuple[str, ...], settings: Mapping[str, str], as_json: bool, a
                 read(system, settings, model)
             except SpecError as error:
                 findings += error.diagnostics
-    if as_sarif:
-        print_json(diagnostics_sarif(findings))
-    elif as_json:
-        print_json(diagnostics_json(findings))
-    else:
-        print_diagnostics(console(), findings)
-    return Exit.BAD_SPEC if any(d.severity == "error" for d in findings) else Exit.HOLDS
+    return findings
 
 
 # What the loader does not read, as exploring needs it first. Each raises SpecError.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice
 from string import Template
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from leasehold.spec.language import table
 
@@ -32,6 +32,35 @@ class Place:
 
 
 NOWHERE = Place("<settings>")
+
+
+@dataclass(frozen=True, slots=True)
+class WordFix:
+    """A word that stands for another one, at a place."""
+
+    place: Place
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class EntryFix:
+    """Entries that a mapping of a file lacks, under a key of it.
+
+    Attributes:
+        place: of the mapping.
+        path: the keys that lead to it.
+        key: under which they are to stand.
+        entries: names and texts.
+    """
+
+    place: Place
+    path: tuple[str, ...]
+    key: str
+    entries: tuple[tuple[str, str], ...]
+
+
+Fix: TypeAlias = WordFix | EntryFix
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +102,7 @@ class Diagnostic:
 
     Attributes:
         depends: the constants on whose values it may depend.
+        fix: the change of the text that mends it, where there is one alone.
     """
 
     code: str
@@ -82,6 +112,7 @@ class Diagnostic:
     remedy: str | None = None
     severity: Severity = "error"
     depends: frozenset[str] = field(default=frozenset(), compare=False)
+    fix: Fix | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         lines = [f"{self.place}: {self.severity} {self.code}: {self.what}"]
@@ -116,6 +147,8 @@ class SpecError(Exception):
         super().__init__("\n".join(str(d) for d in self.diagnostics))
 
 
+# How alike, of at most 1, a word and the one that is meant have to be, and how much less so the next one.
+SURE, APART = 0.8, 0.1
 MAX_FOUND = 1000
 MAX_WORDS = 1000
 
@@ -142,6 +175,12 @@ class Sink:
         """
         self._put(wording, at, near, "error", details, code)
 
+    def error_to_fix(
+        self, wording: str, at: Place, fix: Fix | None, /, *, near: str | None = None, **details: Any
+    ) -> None:
+        """Adds an error that a change of the text mends, if there is one."""
+        self._put(wording, at, near, "error", details, fix=fix)
+
     def error_of_values(self, wording: str, at: Place, depends: frozenset[str], /, **details: Any) -> None:
         """Adds an error that may depend on the values of some constants."""
         self._put(wording, at, None, "error", details, depends=depends)
@@ -152,7 +191,8 @@ class Sink:
     def unknown(self, wording: str, at: Place, word: str, known: Iterable[str], /, **details: Any) -> None:
         """Adds an error about a name that is none of those that are known, with the nearest of them."""
         names = list(known)
-        self._put(wording, at, near_miss(word, names), "error", {**details, "word": word[:60], "known": names})
+        given = {**details, "word": word[:60], "known": names}
+        self._put(wording, at, near_miss(word, names), "error", given, fix=fix_of_word(at, word, names))
 
     def _put(
         self,
@@ -163,10 +203,11 @@ class Sink:
         details: Mapping[str, Any],
         code: str = "",
         depends: frozenset[str] = frozenset(),
+        fix: Fix | None = None,
     ) -> None:
         row, shown = wordings()[wording], {name: _shown(detail) for name, detail in details.items()}
         remedy = None if row.remedy is None else row.remedy.substitute(shown)
-        self.add(Diagnostic(code or row.code, at, row.what.substitute(shown), near, remedy, severity, depends))
+        self.add(Diagnostic(code or row.code, at, row.what.substitute(shown), near, remedy, severity, depends, fix))
 
     def add(self, diagnostic: Diagnostic) -> None:
         """Adds a finding whose words are its own."""
@@ -235,6 +276,15 @@ def near_miss(word: str, known: Iterable[str]) -> str | None:
         return None
     matches = difflib.get_close_matches(word, list(islice(known, 1000)), n=1, cutoff=0.6)
     return f"`{matches[0]}`" if matches else None
+
+
+def fix_of_word(at: Place, word: str, known: Iterable[str]) -> WordFix | None:
+    """Returns what mends a misspelt word, if one known word is very near to it, and no other as near."""
+    if at == NOWHERE or len(word) > 100:
+        return None
+    near = difflib.get_close_matches(word, list(islice(known, 1000)), n=2, cutoff=0.6)
+    alike = [*(difflib.SequenceMatcher(None, name, word).ratio() for name in near), 0.0]
+    return WordFix(at, word, near[0]) if alike[0] >= SURE and alike[0] - alike[1] >= APART else None
 
 
 def _shown(word: object) -> str:

@@ -108,6 +108,7 @@ def load_files(
     trail: tuple[Path, ...] = (),
     more: Sequence[Path] = (),
     decided: bool = True,
+    texts: Mapping[Path, str] = {},
 ) -> m.System:
     """Loads a system.
 
@@ -117,6 +118,7 @@ def load_files(
         trail: the folders of those that refine it.
         more: as `load` takes it.
         decided: its properties are to be decided, so that limits of checkers count.
+        texts: of files, by their resolved paths, that stand for what is in them.
 
     Raises:
         SpecError: as `load`.
@@ -127,7 +129,7 @@ def load_files(
         sink.error("refines_cycle", NOWHERE, trace=" -> ".join(map(str, (*trail, folder))))
         raise SpecError(sink.found)
     given = {k: _word(v) for k, v in settings.items()}
-    files = Gatherer(folder, shown, sink, more).gather()
+    files = Gatherer(folder, shown, sink, more, texts).gather()
     if files.system is None or any(unreadable(d.code) for d in sink.errors):
         raise SpecError(sink.found)
     files.roles = {name: with_shared(name, node, sink) for name, node in files.roles.items()}

@@ -189,6 +189,10 @@ DIAGNOSTIC_KEYS = {
     "remedy": "what to do, or null",
 }
 ERROR_KEYS = {"errors": "how many of them are errors", "diagnostics": "the findings"}
+FIX_KEYS = {
+    "changes": "the difference, line by line, as `diff -u` writes it",
+    "by_hand": "fixes that the layout of a file does not take, in words",
+}
 EXPORT_KEYS = {
     "system": "the system's name",
     "spec_digest": "SHA-256 of what was read",
@@ -467,6 +471,9 @@ def page() -> Iterator[str]:
     yield "`lint --json`, and every verb with `--json` when the specification is wrong:"
     yield ""
     yield from table(ERROR_KEYS)
+    yield "`lint --fix --json` and `lint --diff --json` have besides:"
+    yield ""
+    yield from table(FIX_KEYS)
     yield "A diagnostic has:"
     yield ""
     yield from table(DIAGNOSTIC_KEYS)

@@ -77,8 +77,10 @@ class YamlEditor:
         end = start + len(old)
         if self._text[start:end] != old or re.match(r"\w", self._text[end : end + 1]):
             raise CannotEdit(f"line {line}: write `{new}` for `{old}` by hand")
-        self._text = self._text[:start] + new + self._text[end:]
-        self._root = _composed(self._text)
+        text = self._text[:start] + new + self._text[end:]
+        root = _composed(text)
+        _data(root)  # a key that stands twice now is told
+        self._text, self._root = text, root
 
     def add(self, path: KeyPath, key: str, value: Value) -> None:
         """Adds an entry to the mapping at a path, behind those that it has.

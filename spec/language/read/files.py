@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink
 from leasehold.spec.language.read import shape, shape_check
-from leasehold.spec.language.read.source import UNDIGESTED, YamlNode, read_file
+from leasehold.spec.language.read.source import UNDIGESTED, YamlNode, read_file, read_text
 
 MAX_FILES = 64
 _SECTIONS = ("constants", "types", "roles", "channels", "actors", "environment", "definitions", "shared")
@@ -70,8 +70,10 @@ def _plain(node: YamlNode) -> object:
 class Gatherer:
     """Reads the files of one folder; every trouble goes to the sink."""
 
-    def __init__(self, folder: Path, shown: str, sink: Sink, more: Sequence[Path] = ()) -> None:
-        self.folder, self.shown, self.sink, self.more = folder, shown, sink, more
+    def __init__(
+        self, folder: Path, shown: str, sink: Sink, more: Sequence[Path] = (), texts: Mapping[Path, str] = {}
+    ) -> None:
+        self.folder, self.shown, self.sink, self.more, self.texts = folder, shown, sink, more, texts
         self.files = SpecFiles(folder)
         self.count = 0
 
@@ -91,7 +93,7 @@ class Gatherer:
             if node is not None and node.kind == "mapping":
                 self._merge_named(node)
         for path in self.more:
-            node = read_file(path, str(path), self.sink)
+            node = self._tree(path, str(path))
             if node is not None:
                 shape_check.check_shape(node, shape.FILES["invariants"], self.sink)
                 if node.kind == "mapping":
@@ -111,6 +113,10 @@ class Gatherer:
             self._merge(files.lemmas, as_mapping(lemmas.get("lemmas")), "lemmas")
         return files
 
+    def _tree(self, path: Path, shown: str) -> YamlNode | None:
+        text = self.texts.get(path.resolve()) if self.texts else None
+        return read_file(path, shown, self.sink) if text is None else read_text(text, shown, self.sink)
+
     def _show(self, path: Path) -> str:
         try:
             return f"{self.shown}/{path.relative_to(self.folder)}".removesuffix("/.")
@@ -128,7 +134,7 @@ class Gatherer:
             return None
         if not self._counted(Place(shown) if asked == NOWHERE else asked):
             return None
-        node = read_file(path, shown, self.sink)
+        node = self._tree(path, shown)
         if node is None:
             return None
         shape_check.check_shape(node, record, self.sink)
@@ -169,7 +175,7 @@ class Gatherer:
             return
         if not self._counted(item.place):
             return
-        fragment = read_file(path, self._show(path), self.sink)
+        fragment = self._tree(path, self._show(path))
         if fragment is None:
             return
         if fragment.get("messages") is not None:

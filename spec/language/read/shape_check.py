@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from leasehold.spec.language.diagnostics import Place, Sink, listed, near_miss, printable
+from leasehold.spec.language.diagnostics import Place, Sink, WordFix, fix_of_word, listed, near_miss, printable
 from leasehold.spec.language.read.shape import (
     CHOICES,
     Alternatives,
@@ -115,12 +115,14 @@ def _check_text(node: YamlNode, of: str, sink: Sink, where: str) -> None:
         flag = FLAGS.get(node.text.lower())
         near = f"`{flag}`" if flag else near_miss(node.text, CHOICES[of])
         choices = f"{', '.join(others)} or {last}"
-        first, text = CHOICES[of][0], node.text[:40]
-        sink.error("not_a_choice", node.place, near=near, where=where, choices=choices, text=text, first=first)
+        first, details = CHOICES[of][0], {"where": where, "text": node.text[:40]}
+        fix = WordFix(node.place, node.text, flag) if flag else fix_of_word(node.place, node.text, CHOICES[of])
+        sink.error_to_fix("not_a_choice", node.place, fix, near=near, choices=choices, first=first, **details)
     elif of == "condition" and node.text.lower() in FLAGS:
-        near = f"`{FLAGS[node.text.lower()]}`"
-        choices, text = "`true`, `false` or a condition", node.text[:40]
-        sink.error("not_a_choice", node.place, near=near, where=where, choices=choices, text=text, first="true")
+        flag = FLAGS[node.text.lower()]
+        fix, choices = WordFix(node.place, node.text, flag), "`true`, `false` or a condition"
+        details = {"where": where, "text": node.text[:40]}
+        sink.error_to_fix("not_a_choice", node.place, fix, near=f"`{flag}`", choices=choices, first="true", **details)
     elif of == "number" and not INTEGER.match(node.text):
         sink.error("not_a_number", node.place, where=where, node=node.text[:40])
     elif of == "name":
@@ -140,7 +142,8 @@ def _check_record(node: YamlNode, shape: RecordShape, sink: Sink, where: str) ->
             near = near_miss(name, shape.keys)
             meant.add(near)
             details = {"prefix": prefix, "name": printable(name[:40]), "title": shape.title}
-            sink.error("unknown_key", place, near=near, keys=shape.keys, **details)
+            fix = fix_of_word(place, name, shape.keys)
+            sink.error_to_fix("unknown_key", place, fix, near=near, keys=shape.keys, **details)
         else:
             _check(value, key.shape, sink, f"{where}.{name}" if where != "the file" else name)
     for name, key in shape.keys.items():

@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import operators
-from leasehold.spec.language.diagnostics import Place, Sink, Within, a, near_miss
+from leasehold.spec.language.diagnostics import Place, Sink, Within, WordFix, a, fix_of_word, near_miss
 from leasehold.spec.language.types import (
     BOOL,
     INT,
@@ -217,10 +217,16 @@ class Inference:
             of = "" if wanted.name.startswith("a ") else "of type "
             details |= {"type": f"{of}{wanted}", "members": wanted.members}
         elif scope.arguments and name in scope.arguments:
-            return self.error("event_field_name", tree, near=f"`event.{name}`", name=name)
+            full = f"event.{name}"
+            mended = WordFix(self.place(tree), name, full)
+            self.sink.error_to_fix("event_field_name", self.place(tree), mended, near=f"`{full}`", name=name)
+            return wrong(self.place(tree))
         near = f"`{foreign.NAMES[name]}`" if name in foreign.NAMES else near_miss(name, known)
         details["names"] = known
-        return self.error("unknown_member" if "members" in details else "unknown_name", tree, near=near, **details)
+        fix = None if name in foreign.NAMES else fix_of_word(self.place(tree), name, known)
+        wording = "unknown_member" if "members" in details else "unknown_name"
+        self.sink.error_to_fix(wording, self.place(tree), fix, near=near, **details)
+        return wrong(self.place(tree))
 
     def _attribute(self, tree: ast.Attribute, scope: Scope, expected: Type | None) -> x.Expression:
         name, place = tree.attr, self.place(tree)

@@ -12,6 +12,7 @@ WORDINGS = wordings()
 ROOT = Path(__file__).resolve().parents[3]
 METHODS = {
     "error": (),
+    "error_to_fix": (),
     "error_of_values": (),
     "warning": (),
     "unknown": ("word", "known"),
