@@ -43,6 +43,7 @@ def crash_json(
         **convergence_json(after),
         "worst_case": None if worst is None else case_json(report, worst),
         "worst_path": None if after is None or after.path is None else path_json(after.path),
+        "not_legal": [] if after is None else plain(report.differences(crash_words.shown_run(report))),
         "never_reached": crash_words.never_reached(report) if report.complete else None,
         "complete": report.complete,
         "why_incomplete": crash_words.why_incomplete(report),

@@ -189,11 +189,12 @@ def not_met(screen: Console, missed: Sequence[Unmet] | None, named: bool = True)
 
 def stabilises(screen: Console, analysis: CrashReport, verbose: bool = True) -> None:
     """Checks whether the system stabilises; if not, the run that `longest` names, else one without a crash."""
-    after, case = analysis.convergence, crash_words.longest_case(analysis)
+    after = analysis.convergence
     terminal.stabilises(screen, after, crash_words.convergence_words(analysis), verbose)
     if after is not None and after.converges is False and after.path is not None:
-        returns = case is None or analysis.cases[case].returns
-        terminal.path(screen, after.path if case is None or returns else analysis.path(case), brief=False)
+        case = crash_words.shown_run(analysis)
+        terminal.path(screen, after.path if case is None else analysis.path(case), brief=False)
+        terminal.note(screen, crash_words.differences_words(analysis, case))
 
 
 def longest(screen: Console, analysis: CrashReport, system: str) -> None:
@@ -296,3 +297,4 @@ def case(screen: Console, analysis: CrashReport, of: Case) -> None:
         sentence = f"legal again at most {counted(worst.steps, 'step')} and {worst.exchanges} messages later"
     screen.print(f"{crash_words.case_name(of)}: {sentence}", markup=False, soft_wrap=True)
     terminal.path(screen, analysis.path(of), brief=False)
+    terminal.note(screen, crash_words.differences_words(analysis, of))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from leasehold.checker.explore.result import Path
-from leasehold.impl.words import counted
+from leasehold.impl.words import counted, together
 
 if TYPE_CHECKING:  # they take a while to load
     from leasehold.checker.crash.analysis import CellVerdict, CrashReport
@@ -155,6 +155,22 @@ def worst_case(report: CrashReport) -> tuple[str, Path] | None:
 def worst_first(report: CrashReport) -> list[CellVerdict]:
     """The cells by their worst convergence."""
     return sorted(report.cells, key=lambda cell: (not cell.points, *severity(cell.worst), cell.control))
+
+
+def differences_words(report: CrashReport, case: Case | None) -> str:
+    """Says what keeps the state in which a run stays from being a legal one; empty where the run returns."""
+    differences = report.differences(case)
+    if not differences:
+        return ""
+    parts = [f"{d.what} is {d.legal or 'empty'} (here {d.here or 'not'})" for d in differences]
+    hint = "; does time end before it returns? See docs/howto/horizon.md" if report.system.clock is not None else ""
+    return f"in the nearest legal state {together(parts)}{hint}"
+
+
+def shown_run(report: CrashReport) -> Case | None:
+    """The case whose endless run is shown; None: the one that convergence found."""
+    case = longest_case(report)
+    return case if case is not None and report.cases[case].returns is False else None
 
 
 def severity(worst: WorstCase) -> tuple[int, int]:

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 
 from leasehold.checker.crash.cases import ANY, AT_ONCE, Case, CaseFinder, WorstCase, or_worse, product_of
 from leasehold.checker.crash.convergence import Convergence, convergence
+from leasehold.checker.crash.legality import StateDifference, nearest_legal
 from leasehold.checker.explore import Engine, Exploration, Limits, Progress, explore
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.properties import only_these
@@ -134,6 +135,22 @@ class CrashReport:
             if actor is not self.traitor
         }
         return tuple(p.name for p in self.points if p.name not in met and p.role in honest)
+
+    def differences(self, case: Case | None) -> tuple[StateDifference, ...]:
+        """Returns what differs from the nearest legal state where a run does not return; nothing where all do.
+
+        Args:
+            case: whose run it is; None: the one that convergence found.
+        """
+        numbers: tuple[int, ...] = ()
+        if case is None:
+            numbers = self.convergence.endless if self.convergence is not None else ()
+        elif self.finder is not None and self.cases[case].returns is False:
+            numbers = self.finder.endless(case)
+        if not numbers:
+            return ()
+        paths = self.faulty.paths
+        return nearest_legal([paths.states[n] for n in numbers], paths, self.legal.paths)
 
     def path(self, case: Case) -> Path:
         """A shortest path into a case from which its worst way back is left, the restart, and that way.

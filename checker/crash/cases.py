@@ -267,6 +267,24 @@ class CaseFinder:
 
         Where a fair run does not come back, it is followed once round.
         """
+        numbers, loop, crash_at, stop, actor = self._worst_run(case)
+        path: Path = self.paths.along(numbers, loop, *self.ways.graph.fair_names(self.ways.asked))
+        steps, point = list(path.steps), case[1]
+        if stop is None:  # the actor was down, and stops once more before its recovery has done anything
+            own = {machine_name(self.system.roles[role], i) for role, i in actor.machines}
+            crashes = [i for i, step in enumerate(steps[: crash_at + 1]) if step.kind == "crash"]
+            crash_at = next((i for i in reversed(crashes) if steps[i].machine in own), crashes[-1])
+            stop, point = steps[crash_at], f"{steps[crash_at].event}, then {point}"
+        steps[crash_at] = replace(stop, event=point)
+        return replace(path, steps=tuple(steps))
+
+    def endless(self, case: Case) -> tuple[int, ...]:
+        """The numbers of the states that the run of a case which does not come back does not leave."""
+        numbers, loop, *_ = self._worst_run(case)
+        return () if loop is None else tuple(dict.fromkeys(numbers[loop:]))
+
+    def _worst_run(self, case: Case) -> tuple[list[int], int | None, int, Step | None, ModelActor]:
+        """The states on a case's path, the index that it returns to, that of its crash, and the crash (`_into`)."""
         cell, point, mode = case
         groups = (
             group
@@ -285,19 +303,7 @@ class CaseFinder:
         way, loop = self.ways.way(numbers[-1]), None
         if most == NO_RETURN.size:
             way, loop = self.ways.run(numbers[-1])
-        path: Path = self.paths.along(
-            [*numbers, *way],
-            None if loop is None else len(numbers) + loop,
-            *self.ways.graph.fair_names(self.ways.asked),
-        )
-        steps = list(path.steps)
-        if stop is None:  # the actor was down, and stops once more before its recovery has done anything
-            own = {machine_name(self.system.roles[role], i) for role, i in actor.machines}
-            crashes = [i for i, step in enumerate(steps[: crash_at + 1]) if step.kind == "crash"]
-            crash_at = next((i for i in reversed(crashes) if steps[i].machine in own), crashes[-1])
-            stop, point = steps[crash_at], f"{steps[crash_at].event}, then {point}"
-        steps[crash_at] = replace(stop, event=point)
-        return replace(path, steps=tuple(steps))
+        return [*numbers, *way], None if loop is None else len(numbers) + loop, crash_at, stop, actor
 
     def _into(self, starts: list[tuple[int, int | None, ModelActor]]) -> tuple[list[int], Step | None, ModelActor]:
         """The states on a shortest way to one of these crashes, and the crash; None where the actor is down already."""

@@ -50,6 +50,7 @@ class Convergence:
         worst_exchanges: the most messages that are received on the way; None likewise.
         path: where it fails, a run that never returns; else one that takes the most steps.
         ways: the worst way from each recovery state.
+        endless: where it fails, the numbers of the states that the run does not leave.
     """
 
     legal_states: int
@@ -60,6 +61,7 @@ class Convergence:
     worst_exchanges: int | None
     path: Path | None
     ways: RecoverySteps | None = field(default=None, repr=False, compare=False)
+    endless: tuple[int, ...] = field(default=(), compare=False)
 
 
 def convergence(legal: Exploration, faulty: Exploration, *, throughout: bool = False) -> Convergence:
@@ -116,6 +118,7 @@ class RecoverySteps:
         self.steps, self.exchanges = self._longest.longest[:, 0], self._longest.longest[:, 1]
         self.through: dict[int, list[int]] = {}  # of states in a component: the states on the longest way through it
         self.whole = True
+        self.endless: tuple[int, ...] = ()  # the states that the run which never returns does not leave
         self.bad = int(astray.sum())
         self.other_ends = 0
 
@@ -160,6 +163,7 @@ class RecoverySteps:
             run = liveness.fair_run(liveness.staying(lasting, self.astray), graph, self.paths, self.asked)
             assert run is not None
             path = self.paths.along(run.states, run.begin, *graph.fair_names(self.asked))
+            self.endless = tuple(dict.fromkeys(run.states[run.begin :]))
         self.stays = leading(todo, graph, self.astray)
         return path
 
@@ -174,6 +178,7 @@ class RecoverySteps:
     def _resting(self, n: int) -> Path:
         """A path to a state in which a run may stay for ever: it repeats nothing but its end."""
         numbers = self.paths.chain(n)
+        self.endless = (n,)
         path: Path = self.paths.along(numbers, len(numbers) - 1, *self.graph.fair_names(self.asked))
         return path
 
@@ -204,7 +209,7 @@ class RecoverySteps:
         self, converges: bool | None, steps: int | None = None, exchanges: int | None = None, path: Path | None = None
     ) -> Convergence:
         legal = len(self.astray) - self.bad
-        return Convergence(legal, self.bad, self.other_ends, converges, steps, exchanges, path, self)
+        return Convergence(legal, self.bad, self.other_ends, converges, steps, exchanges, path, self, self.endless)
 
     def _measure(self, component_of: Any) -> None:
         """The longest ways from the states from which every run returns, those of a component together."""

@@ -91,6 +91,8 @@ CRASH_KEYS = {
     "`worst_steps`, `worst_exchanges`, `returns`; null where it was not checked",
     "worst_path": "a path that ends with the longest way back of all, or, where it does not converge, one that never "
     "comes back; null where it was not checked",
+    "not_legal": "where it does not converge, what differs between the state that such a run does not leave and the "
+    "nearest legal state, each with `what` (a machine, a datum, a channel, `now`), `here` and `legal`; else empty",
     "never_reached": "how many cells of the product were not reached; null where the search was cut short",
     "complete": "whether all was visited",
     "why_incomplete": "why not, or empty",

@@ -328,12 +328,17 @@ def test_a_case_that_does_not_return_says_so(run: Run, tmp_path: Path) -> None:
     done = run("crash", "case", "asked", *case, "--faults", "crash=1")
     assert done.returncode == 1
     assert ", any: once faults stop, a run never returns to a legal state\n" in done.stdout
-    assert done.stdout.endswith("  --- nothing more happens ---\n")
+    assert done.stdout.endswith(
+        "  --- nothing more happens ---\n  in the nearest legal state teller is once (here twice)\n"
+    )
+    whole = run("crash", "asked", "--faults", "crash=1", "--keep-going").stdout
+    assert "--- nothing more happens ---\n  in the nearest legal state teller is once (here twice)\n" in whole
     found = as_json(run("crash", "asked", "--faults", "crash=1", "--keep-going", "--json"))
     returns = {tuple(cell["control"]): cell["returns"] for cell in found["cells"]}
     assert returns["asking", "once"] is False
     assert returns["idle", "idle"] is True
     assert found["worst_path"]["steps"]
+    assert found["not_legal"] == [{"what": "teller", "here": "twice", "legal": "once"}]
 
 
 @pytest.mark.parametrize("verb", [("crash", "--faults", "crash=1", "--keep-going"), ("check", "--keep-going")])
