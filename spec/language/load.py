@@ -302,6 +302,7 @@ class _SystemBuilder(ClaimBuilder):
                     budgets["reorder"],
                     doc_of(node),
                     place,
+                    " ".join(text_of(node, "unbounded").split()),
                 )
         return channels
 

@@ -42,6 +42,7 @@ class Datum:
     captured: bool = False  # what a task reads of the step that has started it, kept for the task alone
     begin: tuple[Value, ...] = ()
     begins_as: Expression | None = None
+    unbounded: str = ""  # why nothing need bound it
 
     def first(self, instance: int) -> Value:
         """The value with which a machine begins."""
@@ -318,6 +319,7 @@ class Channel:
     reorder: ChannelBudget = 0
     doc: str = ""
     place: Place = field(default=NOWHERE, compare=False)
+    unbounded: str = ""  # why nothing need bound it
 
     @property
     def unordered(self) -> bool:

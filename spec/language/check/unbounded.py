@@ -1,8 +1,10 @@
 """Numbers and channels that may grow without end, of which a search of all states may not come to one either.
 
 A number grows when a transition adds to what it was, directly or by way of other data and of messages. It is bounded
-by a `max`, by a `constraint` of the system that reads it, or by a comparison of it in the transition's guard. What a
-guard bounds by other means is not seen, so that this is a warning.
+by a `max`, by the range that is explored of it, by a `constraint` of the system that reads it, or by a comparison of it
+in the transition's guard, or in each condition under which the environment offers the event; and so is what grows only
+by way of such a number. What is bounded by other means is not seen, so that this is a warning, which the author may
+answer: `unbounded` of the field or channel says why it ends.
 
 A channel without a capacity, whose messages are all kept, grows where its sender can send into it again and again
 without waiting for anything: round a cycle of its states whose events come from outside, as answers of tasks, or as
@@ -12,11 +14,12 @@ messages of which there is no end themselves, and whose guards read nothing that
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
+from functools import partial
 from typing import TypeAlias, TypeVar
 
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.diagnostics import Sink
-from leasehold.spec.language.model import Call, Drive, Role, Send, System, Transition
+from leasehold.spec.language.model import Call, Datum, Drive, Role, Send, System, Transition
 from leasehold.spec.language.types import Int, Map, Option, Type
 
 _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
@@ -25,7 +28,7 @@ _FieldRef: TypeAlias = tuple[str, str]  # a role and its datum, or a message or 
 
 
 def warn_of_unbounded(system: System, sink: Sink) -> None:
-    """Warns of each number that may grow without end."""
+    """Warns of each number and channel that may grow without end, and of each answer to a warning that there is not."""
     for field, transition in unbounded(system).items():
         role, name = field
         place = system.holders[role].data[name].place
@@ -33,6 +36,14 @@ def warn_of_unbounded(system: System, sink: Sink) -> None:
     for channel, (message, transition) in unbounded_channels(system).items():
         place = system.channels[channel].place
         sink.warning("unbounded_channel", place, channel=channel, message=message, transition=transition.name)
+    numbers, channels = _growing_numbers(system), _growing_channels(system)
+    for holder in system.holders.values():
+        for datum in holder.data.values():
+            if datum.unbounded and (holder.name, datum.name) not in numbers:
+                sink.warning("bounded_anyway", datum.place, what=f"{holder.name}.{datum.name}")
+    for other in system.channels.values():
+        if other.unbounded and other.name not in channels:
+            sink.warning("bounded_anyway", other.place, what=other.name)
 
 
 def growing(system: System) -> list[str]:
@@ -42,7 +53,14 @@ def growing(system: System) -> list[str]:
 
 
 def unbounded_channels(system: System) -> dict[str, tuple[str, Transition]]:
-    """The channels that may grow without end, each with a message of it and a transition that sends it."""
+    """The channels that may grow without end, each with a message of it and a transition that sends it.
+
+    Those of which the text says why they do not are left out.
+    """
+    return {name: of for name, of in _growing_channels(system).items() if not system.channels[name].unbounded}
+
+
+def _growing_channels(system: System) -> dict[str, tuple[str, Transition]]:
     endless: dict[str, Transition] = {}  # messages of which any number may be sent
     while True:
         fresh = {m: t for role in system.roles.values() for m, t in _sent_endlessly(system, role, {*endless})}
@@ -91,21 +109,54 @@ def _changes(e: x.Expression | None) -> bool:
 
 
 def unbounded(system: System) -> dict[_FieldRef, Transition]:
-    """The numbers that may grow without end, each with a transition that adds to it."""
+    """The numbers that may grow without end, each with a transition that adds to it.
+
+    Those of which the text says why they do not are left out.
+    """
+    fields = _growing_numbers(system).items()
+    return {(role, name): t for (role, name), t in fields if not system.holders[role].data[name].unbounded}
+
+
+def _growing_numbers(system: System) -> dict[_FieldRef, Transition]:
+    bounded = {field for field, datum in _fields(system) if _is_bounded(system, field, datum)}
     flows: dict[_FieldRef, set[_FieldRef]] = {}  # from what is read to what is set by it
     grown: list[tuple[_FieldRef, set[_FieldRef], Transition]] = []  # what is added to, what the sum reads
     for to, value, role, transition in _assignments(system):
         for source in _read(value, role, transition.event if transition else ""):
-            flows.setdefault(source, set()).add(to)
-        if transition is not None and not _compared(transition.guard, to) and not _compared(value, to):
+            if not bounded & {source, to}:
+                flows.setdefault(source, set()).add(to)
+        if transition is None or to in bounded or _offered_within(system, role, transition.event, to):
+            continue
+        if not _compared(transition.guard, to) and not _compared(value, to):
             read = {s for e in _sums(value) for s in _read(e, role, transition.event)}
             grown.append((to, read, transition))
     fields: dict[_FieldRef, Transition] = {}
     for to, read, transition in grown:
-        bounded = not _endless(system.holders[to[0]].data[to[1]].type) or _mentions(system.constraint, to)
-        if not bounded and reached(flows, to) & read:
+        if reached(flows, to) & read:
             fields.setdefault(to, transition)
     return fields
+
+
+def _fields(system: System) -> Iterator[tuple[_FieldRef, Datum]]:
+    """The fields of records, shared variables and messages."""
+    for holder in system.holders.values():
+        yield from (((holder.name, datum.name), datum) for datum in holder.data.values())
+    for message in system.messages.values():
+        yield from (((message.name, datum.name), datum) for datum in message.fields)
+
+
+def _is_bounded(system: System, field: _FieldRef, datum: Datum) -> bool:
+    """Returns whether a type, a range that is explored, or the constraint bounds what is in a field."""
+    explored = datum.explore is not None and field[0] not in system.messages
+    return explored or not _endless(datum.type) or x.mentions(system.constraint, partial(_names, field=field))
+
+
+def _offered_within(system: System, role: str, event: str, field: _FieldRef) -> bool:
+    """Returns whether an event comes from outside alone, and each time only while the field compares so."""
+    offers = [o.when for o in system.environment.values() if (o.role, o.event) == (role, event)]
+    tasks = [task for r in system.roles.values() for task in r.tasks.values()]
+    driven = any(isinstance(task, Drive) and (task.role, task.event) == (role, event) for task in tasks)
+    return bool(offers) and not driven and all(_compared(when, field) for when in offers)
 
 
 def _assignments(system: System) -> Iterator[tuple[_FieldRef, x.Expression, str, Transition | None]]:
@@ -167,3 +218,8 @@ def _compared(e: x.Expression | None, field: _FieldRef) -> bool:
 
 def _mentions(e: x.Expression | None, field: _FieldRef) -> bool:
     return x.mentions(e, lambda inner: isinstance(inner, x.Data) and (inner.role, inner.name) == field)
+
+
+def _names(e: x.Expression, field: _FieldRef) -> bool:
+    """Returns whether it is the field, of a record or of any message on its way that has one of this name."""
+    return _mentions(e, field) or (isinstance(e, x.MessageField) and e.name == field[1])

@@ -85,10 +85,11 @@ class FieldBuilder:
             self.sink.error("bounds_of_no_int", (low or high or decl).place, name=name, kind=kind)
         explore = self._explore(name, kind, decl.get("explore"), cells=comes)
         first = decl.get("initial")
+        why = " ".join(text_of(decl, "unbounded").split())
         if first is None:
-            return m.Datum(name, kind, explore, default(kind), doc=doc_of(decl), place=place)
+            return m.Datum(name, kind, explore, default(kind), doc=doc_of(decl), place=place, unbounded=why)
         if first.text == "any":
-            return m.Datum(name, kind, explore, default(kind), True, doc_of(decl), place)
+            return m.Datum(name, kind, explore, default(kind), True, doc_of(decl), place, unbounded=why)
         begin, begins_as = self._first(name, kind, first, role)
         alike = all(value == begin[0] for value in begin)
         return m.Datum(
@@ -100,6 +101,7 @@ class FieldBuilder:
             place=place,
             begin=() if alike else begin,
             begins_as=begins_as,
+            unbounded=why,
         )
 
     def _first(

@@ -135,3 +135,73 @@ def test_which_values_grow(value: str, tmp_path: Path) -> None:
         )
     )
     assert growing(system) == (["counter.n"] if GROWTH[value] else [])
+
+
+BOUNDS = {  # environment, more of system.yaml, more of the field, whether it grows
+    "nothing": ("{go: {to: counter}}", "", "", True),
+    "the environment": ("{go: {to: counter, when: it.n < 3}}", "", "", False),
+    "the environment, by another's": ("{go: {to: counter, when: now < 3}}", "clock: {horizon: 3}\n", "", True),
+    "one of two offers": ("{go: {to: counter, when: it.n < 3}, more: {to: counter, event: go}}", "", "", True),
+    "each of two": (
+        "{go: {to: counter, when: it.n < 3}, more: {to: counter, event: go, when: it.n == 7}}",
+        "",
+        "",
+        False,
+    ),
+    "a constraint": ("{go: {to: counter}}", "constraint: counter.n < 5\n", "", False),
+    "what is explored": ("{go: {to: counter}}", "", ", explore: [0, 4]", False),
+    "the author's reason": ("{go: {to: counter}}", "", ", unbounded: a hand gets tired", False),
+}
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_what_bounds_a_number(name: str, tmp_path: Path) -> None:
+    environment, more, field, grows = BOUNDS[name]
+    files = {
+        "system.yaml": f"system: counts\nroles: {{counter: {{}}}}\n{more}environment: {environment}\n",
+        "roles/counter.yaml": (
+            f"role: counter\ndata: {{n: {{type: int{field}}}}}\nevents: {{go: {{}}}}\n"
+            "states: {idle: {initial: true, on: {go: {stay: true, set: {n: n + 1}}}}}\n"
+        ),
+        "invariants.yaml": "properties: {counted: {always: counter.n == counter.n}}\n",
+    }
+    system = load(write(tmp_path / "counts", files))
+    assert growing(system) == (["counter.n"] if grows else [])
+    assert [w.code for w in system.warnings] == (["LH419"] if grows else [])
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "grows"),
+    [
+        ("int", "", True),
+        ("{type: int, max: 9}", "", False),
+        ("int", "constraint: all(m.n < 5 for m in pending(tell))\n", False),
+    ],
+)
+def test_what_grows_by_way_of_messages_ends_with_them(kind: str, more: str, grows: bool, tmp_path: Path) -> None:
+    """Two send a number to each other, and one of them adds to it."""
+    tell = f"tell: {{from: a, to: b, fields: {{n: {kind}}}}}"
+    files = {
+        "system.yaml": (
+            f"system: two\nroles: {{a: {{}}, b: {{}}}}\n{more}channels: {{ab: {{from: a, to: b, kind: fifo(1)}}, "
+            "ba: {from: b, to: a, kind: fifo(1)}}\n"
+        ),
+        "messages.yaml": f"messages: {{{tell}, back: {{from: b, to: a, fields: {{n: int}}}}}}\n",
+        "roles/a.yaml": (
+            "role: a\ndata: {n: int}\ntasks: {say: {send: tell, to: b, with: {n: n}}}\n"
+            'states: {told: {initial: true, tasks: [say], on: {back: {to: told, set: {n: "msg.n + 1"}}}}}\n'
+        ),
+        "roles/b.yaml": (
+            "role: b\ndata: {n: int}\ntasks: {say: {send: back, to: a, with: {n: n}}}\n"
+            'states: {there: {initial: true, on: {tell: {to: there, set: {n: "msg.n"}}}, tasks: [say]}}\n'
+        ),
+        "invariants.yaml": "properties: {counted: {always: a.n == a.n}}\n",
+    }
+    system = load(write(tmp_path / "two", files))
+    assert growing(system) == (["a.n"] if grows else [])
+
+
+def test_the_author_answers_for_a_channel(tmp_path: Path) -> None:
+    texts = files("fifo", "", FREE)
+    texts["system.yaml"] = texts["system.yaml"].replace("kind: fifo}", "kind: fifo, unbounded: it is read at once}")
+    assert growing(load(write(tmp_path / "pipes", texts))) == []
