@@ -163,8 +163,7 @@ def differences_words(report: CrashReport, case: Case | None) -> str:
     if not differences:
         return ""
     parts = [f"{d.what} is {d.legal or 'empty'} (here {d.here or 'not'})" for d in differences]
-    hint = "; does time end before it returns? See docs/howto/horizon.md" if report.system.clock is not None else ""
-    return f"in the nearest legal state {together(parts)}{hint}"
+    return f"in the nearest legal state {together(parts)}{report.end_of_time(case)}"
 
 
 def shown_run(report: CrashReport) -> Case | None:

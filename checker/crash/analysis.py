@@ -25,6 +25,7 @@ from leasehold.checker.crash.convergence import Convergence, convergence
 from leasehold.checker.crash.legality import StateDifference, nearest_legal
 from leasehold.checker.explore import Engine, Exploration, Limits, Progress, explore
 from leasehold.checker.explore.faulty import reference_of
+from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.properties import only_these
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.result import AT_VIOLATION, Path, PropertyResult
@@ -142,15 +143,21 @@ class CrashReport:
         Args:
             case: whose run it is; None: the one that convergence found.
         """
+        states = self._endless(case)
+        return nearest_legal(states, self.faulty.paths, self.legal.paths) if states else ()
+
+    def end_of_time(self, case: Case | None) -> str:
+        """Returns the words for a timer that such a run would need, and that is due after the horizon; or nothing."""
+        states = self._endless(case)
+        return self.faulty.paths.world.end_of_time(states[0]) if states else ""
+
+    def _endless(self, case: Case | None) -> list[State]:
         numbers: tuple[int, ...] = ()
         if case is None:
             numbers = self.convergence.endless if self.convergence is not None else ()
         elif self.finder is not None and self.cases[case].returns is False:
             numbers = self.finder.endless(case)
-        if not numbers:
-            return ()
-        paths = self.faulty.paths
-        return nearest_legal([paths.states[n] for n in numbers], paths, self.legal.paths)
+        return [self.faulty.paths.states[n] for n in numbers]
 
     def path(self, case: Case) -> Path:
         """A shortest path into a case from which its worst way back is left, the restart, and that way.

@@ -213,7 +213,10 @@ class PropertyClaims:
             doc = f"Nothing stops{f' but in an allowed end: {allowed}' if allowed else ''}."
             path = paths.to(self.deadlock) if self.deadlock is not None else None
             verdict = "violated" if path else "exhausted" if complete else "bounded"
-            reason = "no step is possible, and no allowed end holds" if path else "" if complete else why
+            reason = "" if complete else why
+            if self.deadlock is not None:
+                state = paths.states[self.deadlock]
+                reason = f"no step is possible, and no allowed end holds{paths.world.end_of_time(state)}"
             results.append(PropertyResult(DEADLOCK, "deadlock", verdict, doc, "", path, reason))  # type: ignore[arg-type]
         return results
 

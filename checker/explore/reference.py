@@ -19,7 +19,9 @@ from leasehold.checker.explore.states import States
 from leasehold.checker.explore.step import FORGED, Action, SpecFault
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import Relation
+from leasehold.spec.language.model import machine_name
 
+LATER = 10  # ticks, and twice the horizon, that are looked ahead for a timer
 Steps: TypeAlias = Iterator[tuple[Action, State]]
 
 
@@ -366,6 +368,19 @@ class Reference(States):
         passage, clock = self.relation.passage, self.layout.clock
         assert passage is not None and clock is not None
         return bool(s[clock] >= passage.clock.horizon)
+
+    def end_of_time(self, s: Any) -> str:
+        """Returns the words to end a reason with, where a run ends in a state in which a timer is due after the end."""
+        clock = self.layout.clock
+        if clock is None or not self.is_over(s):
+            return ""
+        for now in range(s[clock] + 1, 3 * s[clock] + LATER):
+            later = (*s[:clock], now, *s[clock + 1 :])
+            due = next((m for m in self.machines if self.due(m, later)), None)
+            if due is not None:
+                name = machine_name(due.role, due.instance)
+                return f"; a timer of {name} would be due at {now}, after the horizon (docs/howto/horizon.md)"
+        return ""
 
     def time_may_pass(self, s: Any) -> bool:
         """Returns whether the system has a clock, and neither its horizon nor a timer holds it."""

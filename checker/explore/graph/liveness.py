@@ -175,6 +175,7 @@ def _decide(
         numbers, begin = run.states, run.begin
         reason = why_unfair(paths.world.system, graph, fairness, p.kind, run.cycle, holds, fails)
         reason += "" if run.shortest else "; there may be a shorter run"
+        reason += paths.world.end_of_time(paths.states[run.states[run.begin]])
     if numbers is not None:
         path = paths.along(numbers, begin, *graph.fair_names(asked))
         return verdict_on(p, "violated", path, reason)
