@@ -27,17 +27,22 @@ _ALONE = tuple(name for name in ("starter", *SHIPPED) if name != "contention")  
 
 
 @verb()
-@click.argument("name")
-@click.option("--in", "parent", type=click.Path(path_type=Path), default=Path(), help="Folder to make it in.")
+@click.argument("path")
+@click.option("--in", "parent", type=click.Path(path_type=Path), default=Path(), help="Folder that PATH begins in.")
 @click.option(
     "--from", "template", type=click.Choice(_ALONE), default="starter", show_default=True, help="System to copy."
 )
-def init(name: str, parent: Path, template: str) -> None:
-    """Write a small commented system NAME, which passes `leasehold check`, `crash` and `prove`.
+def init(path: str, parent: Path, template: str) -> None:
+    """Write a small commented system into a new or empty folder PATH, named as its last part is.
+
+    The system passes `leasehold check`, `crash` and `prove`.
 
     Example:  leasehold init my_system && leasehold check my_system
+              leasehold init ./specs/my_system
               leasehold init my_lease --from lease
     """
+    folder = parent / path
+    name = Path(path).name or (folder.resolve().name if path else "")
     if not NAME.match(name) or len(name) > 60:
         raise click.UsageError(
             f"{name[:60]!r} is not a name: lower-case letters, digits and underscores, starting with a letter"
@@ -45,14 +50,13 @@ def init(name: str, parent: Path, template: str) -> None:
     if name in SHIPPED or name in RESERVED:
         whose = "of a system that comes with Leasehold" if name in SHIPPED else "a word of the specification language"
         raise click.UsageError(f"the name {name} is {whose}; choose another")
-    folder = parent / name
     written = []
     with writing(folder):
         empty = folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir())
         if (folder.exists() or folder.is_symlink()) and not empty:
             raise click.UsageError(f"{folder} is there already; nothing was changed")
-        for path, source in _files(resources.files("leasehold.spec") / "systems" / template):
-            target = folder / path
+        for file, source in _files(resources.files("leasehold.spec") / "systems" / template):
+            target = folder / file
             target.parent.mkdir(parents=True, exist_ok=True)
             text = source.read_text(encoding="utf-8")
             text = text.replace(f"system: {template}\n", f"system: {name}\n")

@@ -16,7 +16,7 @@ from leasehold.cli.crash import crash
 from leasehold.cli.main import cli
 from leasehold.faults.model import Budget
 from tests.checker.explore.test_bounds import files as counts
-from tests.cli.conftest import LIGHT, Run, interrupted
+from tests.cli.conftest import LIGHT, Run, command, interrupted
 from tests.systems import load, write
 
 ONE_UNIT = ("--set", "max_units=1", "--set", "last_end=2")
@@ -422,6 +422,23 @@ def test_what_init_writes_passes_check(run: Run, tmp_path: Path) -> None:
     assert "check starter" not in (tmp_path / "some/where/mine/system.yaml").read_text()
 
 
+@pytest.mark.parametrize("words", [("some/where/mine",), ("./some/where/mine/",), ("where/mine", "--in", "some")])
+def test_init_takes_a_path(words: tuple[str, ...], run: Run, tmp_path: Path) -> None:
+    done = run("init", *words)
+    assert done.returncode == 0
+    assert "Now:  leasehold check some/where/mine\n" in done.stdout
+    assert load(tmp_path / "some/where/mine").name == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["some"]
+    assert "some/where/mine is there already; nothing was changed" in run("init", *words).stderr
+
+
+def test_init_takes_the_folder_that_one_is_in(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    assert command("init", ".", cwd=tmp_path / "mine").returncode == 0
+    assert load(tmp_path / "mine").name == "mine"
+    assert "is there already" in command("init", ".", cwd=tmp_path / "mine").stderr
+
+
 @pytest.mark.long
 def test_what_init_writes_passes_crash_and_prove(run: Run) -> None:
     assert run("init", "mine").returncode == 0
@@ -453,7 +470,7 @@ def test_init_overwrites_nothing(there: str, run: Run, tmp_path: Path) -> None:
     assert list(tmp_path.rglob("*.yaml")) == []
 
 
-@pytest.mark.parametrize("name", ["", "Mine", "1st", "../mine", "a" * 61, "a b", "lease", "for"])
+@pytest.mark.parametrize("name", ["", "Mine", "1st", "../Mine", "mine/..", "a" * 61, "a b", "lease", "for"])
 def test_init_wants_a_name(name: str, run: Run, tmp_path: Path) -> None:
     assert run("init", name).returncode == 2
     assert list(tmp_path.iterdir()) == []
