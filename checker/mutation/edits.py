@@ -258,7 +258,7 @@ def drop_task(system: System, role: Role, every: bool) -> Iterator[Edit]:
 
 def drop_update(system: System, role: Role, every: bool) -> Iterator[Edit]:
     for t in role.transitions():
-        for update in t.updates:
+        for update in _written(role, t):
             left = tuple(u for u in t.updates if u is not update)
             description = f"without `{_target(update)}: {x.text(update.value)}`"
             yield Edit(t.name, _target(update), description, update.place, _with(role, t, replace(t, updates=left)))
@@ -266,10 +266,10 @@ def drop_update(system: System, role: Role, every: bool) -> Iterator[Edit]:
 
 def change_update(system: System, role: Role, every: bool) -> Iterator[Edit]:
     for t in role.transitions():
-        for i, update in enumerate(t.updates):
+        for update in _written(role, t):
             fields = system.fields_of(role.name, t.event)
             for value in _other_values(update.value, role, fields, update.target, system.shared):
-                changed = (*t.updates[:i], replace(update, value=value), *t.updates[i + 1 :])
+                changed = tuple(replace(u, value=value) if u is update else u for u in t.updates)
                 item = f"{_target(update)}: {x.text(value)}"
                 description = f"with `{item}`, not `{x.text(update.value)}`"
                 yield Edit(t.name, item, description, update.place, _with(role, t, replace(t, updates=changed)))
@@ -302,7 +302,8 @@ def _other_values(
     if isinstance(kind, Set) and not _is_empty_set(value):
         yield x.Literal_(type=kind, value=frozenset(), place=place)
     sources: list[x.Expression] = [x.Argument(type=f.type, name=f.name, place=place) for f in fields]
-    sources += [x.Data(type=d.type, role=role.name, name=d.name, place=place) for d in role.data.values()]
+    own = (d for d in role.data.values() if not d.captured)
+    sources += [x.Data(type=d.type, role=role.name, name=d.name, place=place) for d in own]
     sources += [x.shared_variable(d.name, d.type, place) for d in shared.values()]
     read = {_named(e) for e in x.walk(value)} | {target}
     yield from [s for s in sources if _alike(s.type, kind) and _named(s) not in read][:1]
@@ -337,6 +338,11 @@ def _plus(e: x.Expression, by: int) -> x.Expression:
 
 
 # Parts of a role
+
+
+def _written(role: Role, t: Transition) -> list[Update]:
+    """The updates that the text has; those of what tasks read of the step are made of the tasks' texts."""
+    return [u for u in t.updates if u.shared or not role.data[u.name].captured]
 
 
 def _target(update: Update) -> str:

@@ -1,8 +1,9 @@
 """Mutants: a system with one small mistake in it, made by rule, to see whether its properties find the mistake.
 
 A mutation is an edit of the loaded model, not of the text. So it can be made once and applied to the same specification
-in every setting, and it costs nothing beside the exploration. The lints are asked of the edited model: a mistake that
-they refuse praises no property, and is counted apart.
+in every setting, and it costs nothing beside the exploration. But only what the text says is edited: what lowering has
+made of it, fields (captures.py) and states (outlive.py), has no mutants of its own. The lints are asked of the edited
+model: a mistake that they refuse praises no property, and is counted apart.
 
 Names of mutants are stable as long as what they change has its name: `drop_guard broker/ticketed#extend_ticket.2`,
 `swap_target broker/ticketing#denied -> ticketed`, `drop_task authority/active tell`,
@@ -22,6 +23,7 @@ from leasehold.checker.mutation.edits import Edit
 from leasehold.spec.language.check.lint import lint
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink
 from leasehold.spec.language.lower.accepting import with_meanings
+from leasehold.spec.language.lower.outlive import with_remembering_states, without_remembering_states
 from leasehold.spec.language.model import Outside, Role, System
 
 Rule: TypeAlias = Callable[[System, Role, bool], Iterator[Edit]]
@@ -92,12 +94,13 @@ class Mutation:
         Raises:
             KeyError: the system has nothing that can be changed so.
         """
-        role = system.roles[self.subject.partition("/")[0]]
+        role = without_remembering_states(system.roles[self.subject.partition("/")[0]])
         for edit in RULES[self.rule].edits(system, role, True):
             if (edit.subject, edit.item) == (self.subject, self.item):
                 if isinstance(edit.changed, Outside):
                     return replace(system, environment={**system.environment, edit.changed.name: edit.changed})
-                return with_meanings(replace(system, roles={**system.roles, role.name: edit.changed}), role=role.name)
+                changed = with_remembering_states(edit.changed)
+                return with_meanings(replace(system, roles={**system.roles, role.name: changed}), role=role.name)
         raise KeyError(self.name)
 
 
@@ -112,7 +115,7 @@ def mutations(system: System, every_target: bool = False) -> tuple[Mutation, ...
     by_name: dict[str, Mutation] = {}
     for rule, operator in RULES.items():
         for role in system.roles.values():
-            for e in operator.edits(system, role, every_target):
+            for e in operator.edits(system, without_remembering_states(role), every_target):
                 mutation = Mutation(rule, e.subject, e.item, e.what, e.place)
                 by_name.setdefault(mutation.name, mutation)
     return tuple(by_name.values())
@@ -129,7 +132,7 @@ def sampled(mutants: Sequence[Mutation], count: int, seed: int = 0) -> Sequence[
 def refused(system: System, mutant: System) -> str:
     """The code and the words of the first error that the lints find in a mutant of a system, or nothing."""
     roles = [(role, system.roles[role.name]) for role in mutant.roles.values()]
-    changed = [(r.name, s.name) for r, was in roles for s in r.states.values() if s is not was.states[s.name]]
+    changed = [(r.name, s.name) for r, was in roles for s in r.states.values() if s != was.states.get(s.name)]
     known, errors = _lint_errors(system, changed), _lint_errors(mutant, changed)
     return next((error for error in errors if error not in known), "")
 

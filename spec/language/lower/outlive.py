@@ -137,6 +137,21 @@ def with_remembering_states(role: Role) -> Role:
     return replace(role, states=states)
 
 
+def without_remembering_states(role: Role) -> Role:
+    """The role as its text has it, for which `with_remembering_states` gives this one."""
+    written = {s.name: s.base or s.name for s in role.states.values()}
+
+    def moved(t: Transition) -> Transition:
+        return replace(t, target=written[t.target])
+
+    states = {
+        name: replace(state, on={event: tuple(map(moved, choices)) for event, choices in state.on.items()})
+        for name, state in role.states.items()
+        if not state.remembers
+    }
+    return replace(role, states=states)
+
+
 def _remembering(role: Role, control: ControlGraph, state: State, running: Running) -> State:
     name = name_of(state.name, running)
 

@@ -18,11 +18,13 @@ from leasehold.checker.mutation.operators import Mutation, mutations, sampled
 from leasehold.spec import System
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.diagnostics import NOWHERE
+from leasehold.spec.language.lower.outlive import with_remembering_states, without_remembering_states
 from leasehold.spec.language.model import Transition
 from tests.systems import TESTS, load, written
 
 SHOP = TESTS / "checker/mutation/systems/shop"
 
+CONDITIONS = ("drop_condition", "drop_condition_operand", "shift_condition", "negate_condition")  # of tasks
 MADE = (TESTS / "checker/mutation/systems/shop/mutants.txt").read_text()  # by rule
 
 
@@ -43,6 +45,36 @@ def test_no_mutant_has_the_text_of_the_system(shop: System) -> None:
     """Another value of an update or a field is another text, also where a set is empty already."""
     for m in of_rule(shop, "change_update", "change_field"):
         assert f"not `{m.item.partition(': ')[2]}`" not in m.what
+
+
+GENERATED = {  # by system: how the names of what lowering has made of its text begin or end
+    "constructs/captures": ("hand_in__", "deliver__"),
+    "spec/language/systems/outlives": ("closing__", "closed__"),
+}
+
+
+@pytest.mark.parametrize("folder", GENERATED)
+def test_what_lowering_has_made_has_no_mutants_of_its_own(folder: str) -> None:
+    system = load(TESTS / folder)
+    made = [m for m in mutations(system, every_target=True) if m.rule not in ("change_field", *CONDITIONS)]
+    assert made
+    for mutation in made:
+        assert not any(word in f"{mutation.subject} {mutation.item}" for word in GENERATED[folder]), mutation.name
+    for mutation in of_rule(system, "change_field"):
+        assert not mutation.item.partition(": ")[2].startswith(GENERATED[folder]) or "not " in mutation.item
+
+
+def test_a_mistake_in_a_state_is_one_in_all_that_stand_for_it() -> None:
+    """The text has the transition once, whichever tasks still run when it is taken."""
+    system = load(TESTS / "spec/language/systems/outlives")
+    (mutation,) = (m for m in mutations(system) if m.name == "swap_target owner/closing#leave -> saving")
+    states = mutation.applied(system).roles["owner"].states
+    targets = {
+        s.name: {t.target for t in s.on["leave"]} for s in states.values() if s.base == "closing" or s.name == "closing"
+    }
+    assert targets == {"closing": {"saving"}, "closing__backup": {"saving"}}
+    role = system.roles["owner"]
+    assert with_remembering_states(without_remembering_states(role)) == role
 
 
 def of_rule(system: System, *rules: str) -> Iterator[Mutation]:
