@@ -27,6 +27,7 @@ GENERATED: list[tuple[str, list[str]]] = [
     ("docs/reference/command_line.md", ["tests/cli/reference.py"]),
     ("docs/reference/attacks.md", ["-m", "tests.impl.attacks.page"]),
     ("docs/mutants.md", ["-m", "tests.mutants.page"]),
+    ("docs/pictures/saga.svg", ["-m", "tests.examples.saga_picture"]),
     ("docs/invariants.md", ["-m", "tests.invariants.page"]),
 ]
 # A folder's path, and the arguments to Python that print all its Markdown files as JSON, by name.

@@ -22,7 +22,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"<!-- (run|wait|start|kill \S+|python|file \S+) -->\n```\w+\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-PAGES = {page.stem: text for page in (ROOT / "docs/howto").glob("*.md") if BLOCK.search(text := page.read_text())}
+GUIDES = [ROOT / "README.md", *(ROOT / "docs/howto").glob("*.md")]
+PAGES = {page.stem: text for page in GUIDES if BLOCK.search(text := page.read_text())}
 LIMIT_SECONDS = 60
 MODULES = {"leasehold": "leasehold", "pytest": "pytest"}
 
