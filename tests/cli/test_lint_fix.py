@@ -103,7 +103,7 @@ def test_json_has_the_changes_and_what_is_left(run: Run, mine: Path) -> None:
         ("event.who in waiting", "event.who in waitin"),
         ("event.who in waiting", "who in waiting"),
     ],
-)  # fmt: skip
+)
 def test_a_near_miss_of_one_name_gives_its_place_to_it(right: str, wrong: str, run: Run, tmp_path: Path) -> None:
     files = edited(STARTER, (right, wrong))
     write(tmp_path / "mine", files)
