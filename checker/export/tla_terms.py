@@ -29,8 +29,8 @@ TAKEN = frozenset(
     """
     Nat Int Real Seq Len Head Tail Append SubSeq SelectSeq Cardinality IsFiniteSet Bag IsABag BagToSet SetToBag BagIn
     EmptyBag BagUnion SubBag BagOfAll BagCardinality CopiesIn Print PrintT Assert JavaTime TLCGet TLCSet TLCEval Any
-    Permutations SortSeq RandomElement ToString Min Max Div Mod Get Sum SumOfSequence SumOfBag Messages Without
-    PutInMailbox PutInBag RemoveFromBag PutInSet Init Next Fairness Spec Bounds Judged TypesHold DeadlockFree vars
+    Permutations SortSeq RandomElement ToString Min Max Least Greatest Div Mod Get Sum SumOfSequence SumOfBag Messages
+    Without PutInMailbox PutInBag RemoveFromBag PutInSet Init Next Fairness Spec Bounds Judged TypesHold DeadlockFree vars
     """.split()  # noqa: SIM905 (a list of so many strings is hard to read)
 )
 
@@ -176,10 +176,8 @@ def _term(e: x.Expression, f: TlaBindings) -> str:
             return _quantifier(e, f)
         case x.MessageField(variable=variable, name="kind"):
             return f"{f.variables[variable]}.kind"
-        case x.MessageField(name="number" | "latest"):
-            raise ExportError("the module keeps no numbers of messages", "compare the messages", e.place)
-        case x.MessageField(variable=variable, name="sender" | "receiver" as end):
-            return f.variables[f"{variable} {end}"]
+        case x.MessageField(variable=variable, name="number" | "latest" | "sender" | "receiver" as word):
+            return f.variables[f"{variable} {word}"]
         case x.MessageField(variable=variable, name=name):
             message = f.layout.system.messages[f.variables[f"{variable} kind"]]
             return f"{f.variables[variable]}.{f.layout.label(message, name)}"
@@ -229,7 +227,7 @@ def _equal(symbol: str) -> Row:
     def row(e: x.Apply, f: TlaBindings) -> str:
         a, b = e.operands
         if isinstance(a.type, t.MessageType):
-            raise ExportError("messages are compared, and the module keeps no numbers of them", "leave it out", e.place)
+            return _same_messages(symbol, a, b, f)
         want = next((k for k in (a.type, b.type) if isinstance(k, t.Option)), None)
         return f"({term(a, f, want)} {symbol} {term(b, f, want)})"
 
@@ -306,17 +304,54 @@ def _extreme(e: x.Quantifier, values: str, f: TlaBindings) -> str:
 def _over_messages(e: x.Quantifier, name: str, variable: str, f: TlaBindings) -> str:
     assert isinstance(e.domain.type, t.MessageType)
     kind = e.domain.type.kinds[0] if len(e.domain.type.kinds) == 1 else ""
-    inner = replace(f, variables={**f.variables, e.variable: variable, f"{e.variable} kind": kind})
-    if x.asked_of_message(e) & {"sender", "receiver"}:
-        return _joint_by_joint(e, name, variable, f, inner)
+    beside = {f"{e.variable} kind": kind, f"{e.variable} number": "1"}
+    inner = replace(f, variables={**f.variables, e.variable: variable, **beside})
+    asked, channel = x.asked_of_message(e), _channel(name, f)
+    numbered = not asked.isdisjoint({"number", "latest"}) or (channel.kind == "mailbox" and _is_compared(e))
+    by_place = numbered and channel.kind in ("mailbox", "fifo")
+    if by_place or asked & {"sender", "receiver"}:
+        return _joint_by_joint(e, name, variable, f, inner, by_place=by_place)
     test = term(e.condition, inner) if e.condition is not None else "TRUE"
     return _said_of_messages(e, _messages(name, f), test, term(e.body, inner), variable, f)
 
 
-def _joint_by_joint(e: x.Quantifier, name: str, variable: str, f: TlaBindings, inner: TlaBindings) -> str:
-    """A quantifier over messages that asks between which machines each is."""
+def _is_compared(e: x.Quantifier) -> bool:
+    """Returns whether a quantifier over messages compares its variable with another."""
+
+    def compares(part: x.Expression) -> bool:
+        return isinstance(part, x.Apply) and any(
+            isinstance(side, x.BoundVariable) and side.name == e.variable and isinstance(side.type, t.MessageType)
+            for side in part.operands
+        )
+
+    return any(x.mentions(part, compares) for part in (e.body, e.condition))
+
+
+def _same_messages(symbol: str, a: x.Expression, b: x.Expression, f: TlaBindings) -> str:
+    """Returns the comparison of two messages; in mailboxes their numbers tell them apart, too."""
+    assert isinstance(a, x.BoundVariable)
+    assert isinstance(b, x.BoundVariable)
+    tests = [(f.variables[a.name], f.variables[b.name])]
+    assert isinstance(a.type, t.MessageType)
+    if f.layout.system.channel_of(a.type.kinds[0]).kind == "mailbox":
+        tests.append((f.variables[f"{a.name} number"], f.variables[f"{b.name} number"]))
+    joined = " /\\ " if symbol == "=" else " \\/ "
+    return f"({joined.join(f'{one} {symbol} {other}' for one, other in tests)})"
+
+
+def _joint_by_joint(
+    e: x.Quantifier, name: str, variable: str, f: TlaBindings, inner: TlaBindings, *, by_place: bool
+) -> str:
+    """A quantifier over messages that asks between which machines each is, or for its place in their sequence.
+
+    Without crashes, losses and duplicates, what a mailbox holds has the numbers from 1 on, as has what is in a fifo.
+    """
     channel = _channel(name, f)
     j, joints = f"J{len(f.variables)}", f.layout.joints(channel)
+    lane = f"{f.read(channel.name)}[{j}]" if joints else f.read(channel.name)
+    if by_place:
+        words = {"": f"{lane}[{variable}]", " number": variable, " latest": f"({variable} = Len({lane}))"}
+        inner = replace(inner, variables={**inner.variables, **{f"{e.variable}{of}": w for of, w in words.items()}})
     by_sender, by_receiver = f.layout.pairs(channel)
     ends = {"sender": "0", "receiver": "0"}
     if by_sender and by_receiver:
@@ -328,9 +363,18 @@ def _joint_by_joint(e: x.Quantifier, name: str, variable: str, f: TlaBindings, i
     inner = replace(inner, variables={**inner.variables, **{f"{e.variable} {end}": word for end, word in ends.items()}})
     test = term(e.condition, inner) if e.condition is not None else "TRUE"
     body = term(e.body, inner)
-    if e.kind in ("count", "sum") or not joints:
+    here = _of_kind(name, _content(channel, lane), variable, variable, f)
+    if by_place:
+        here = _of_kind(name, f"DOMAIN {lane}", variable, inner.variables[e.variable], f)
+        if e.kind in ("count", "sum"):
+            told = f"{test} /\\ {body}" if e.kind == "count" else test
+            chosen = f"{{{variable} \\in {here} : {told}}}"
+            total = f"Cardinality({chosen})" if e.kind == "count" else f"Sum({chosen}, LAMBDA {variable} : {body})"
+            return f"Sum({joints}, LAMBDA {j} : {total})" if joints else total
+    elif e.kind in ("count", "sum") or not joints:
         return _said_of_messages(e, _messages(name, f), test, body, variable, f)
-    here = _of_kind(name, _content(channel, f"{f.read(channel.name)}[{j}]"), variable, f)
+    if not joints:
+        return _said_of_messages(e, here, test, body, variable, f)
     match e.kind:
         case "min" | "max":
             values = f"UNION {{{{{body} : {variable} \\in {{{variable} \\in {here} : {test}}}}} : {j} \\in {joints}}}"
@@ -375,11 +419,10 @@ def _content(channel: Channel, word: str) -> str:
     return word if channel.kind == "set" else f"Messages({word})"
 
 
-def _of_kind(name: str, messages: str, variable: str, f: TlaBindings) -> str:
-    """Returns the set of those messages that have a kind, where the name is that of one; else all of them."""
-    return (
-        f'{{{variable} \\in {messages} : {variable}.kind = "{name}"}}' if name in f.layout.system.messages else messages
-    )
+def _of_kind(name: str, messages: str, variable: str, message: str, f: TlaBindings) -> str:
+    """Returns those members of a set whose message has a kind, where the name is that of one; else all of them."""
+    one = name in f.layout.system.messages
+    return f'{{{variable} \\in {messages} : {message}.kind = "{name}"}}' if one else messages
 
 
 def _messages(name: str, f: TlaBindings) -> str:
@@ -390,7 +433,7 @@ def _messages(name: str, f: TlaBindings) -> str:
     content = _content(channel, f"{word}[J{depth}]")
     every = f"UNION {{{content} : J{depth} \\in {joints}}}" if joints else _content(channel, word)
     if name in f.layout.system.messages:
-        return _of_kind(name, every, f"M{depth}", f)
+        return _of_kind(name, every, f"M{depth}", f"M{depth}", f)
     return f"({every})"
 
 
