@@ -329,11 +329,15 @@ class Inference:
             if role not in scope.names.roles:
                 return wrong(place)  # reported with the message
             return x.MessageField(type=scope.names.roles[role].instance, variable=variable, name=name, place=place)
-        if len(message.kinds) == 1 and name in (known := scope.names.messages[message.kinds[0]]):
+        fields = {kind: scope.names.messages[kind] for kind in message.kinds}
+        if len(fields) == 1 and name in (known := fields[message.kinds[0]]):
             return x.MessageField(type=known[name], variable=variable, name=name, place=place)
-        fields = scope.names.messages[message.kinds[0]] if len(message.kinds) == 1 else {}
-        others = [*fields, *x.OF_MESSAGES]
-        return self.error("unknown_message_field", tree, near=near_miss(name, fields), word=name, known=others)
+        if carrying := [kind for kind in fields if name in fields[kind]]:
+            return self.error("field_of_some_messages", tree, word=name, carrying=carrying, kind=carrying[0])
+        known_names = [*fields[message.kinds[0]]] if len(fields) == 1 else []
+        numbered = scope.names.numbered.issuperset(message.kinds)
+        known_names += [word for word in x.OF_MESSAGES if word != "latest" or numbered]
+        return self.unknown("unknown_message_field", tree, name, known_names)
 
     def _subscript(self, tree: ast.Subscript, scope: Scope, expected: Type | None) -> x.Expression:
         if isinstance(tree.value, ast.Name) and tree.value.id in scope.names.roles:

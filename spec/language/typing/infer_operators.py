@@ -257,6 +257,11 @@ class Operators(Inference):
             return None
         if (isinstance(a, Opaque) or isinstance(b, Opaque)) and not scope.opaque:
             return self.error("opaque_read", tree, source=self.words(tree))
+        for one, every in ((left, right), (right, left)):
+            if isinstance(one.type, Instance) and every.type == Set(one.type) and x.holds_all_members(every):
+                name = one.type.name
+                details = {"near": f"`{name}[0]`", "type": name, "one": x.text(one)}
+                return self.error("compared_with_all", tree, source=self.words(tree), **details)
         if not (agrees(a, b) or agrees(b, a)):
             return self.error("compared_types", tree, source=self.words(tree), left=a, right=b)
         if isinstance(a, MessageType) and not all(isinstance(side, x.BoundVariable) for side in (left, right)):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from leasehold.checker.explore import explore
+from leasehold.checker.prove import prove
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.diagnostics import SpecError
 from leasehold.spec.language.load import load
@@ -58,7 +59,10 @@ def test_the_ends_of_a_message_are_machines_of_its_roles(of: str, sender: str, r
     [
         ("letter", "page", "LH305", "did you mean `pages`?"),
         ("card", "pages", "LH305", "red, "),
-        ("post", "red", "LH305", "kind, "),  # it may be of either kind
+        ("post", "red", "LH305", "`pending(letter)`"),  # it may be of either kind
+        ("post", "pages", "LH305", "(letter)"),
+        ("post", "lates", "LH305", "did you mean `latest`?"),
+        ("book", "sendr", "LH305", "did you mean `sender`?"),
         ("book", "latest", "LH308", "of a mailbox alone"),  # a bag has no numbers
     ],
 )
@@ -67,6 +71,25 @@ def test_a_message_has_no_field_of_another(of: str, name: str, code: str, words:
         asked(tmp_path, f"all(m.{name} == m.{name} for m in pending({of}))")
     assert {d.code for d in error.value.diagnostics} == {code}
     assert words in str(error.value)
+
+
+@pytest.mark.parametrize("kind", ["mailbox", "fifo", "bag", "multiset", "set"])
+@pytest.mark.parametrize("of", ["letter", "post"])
+def test_what_the_remedy_names_can_be_asked(kind: str, of: str, tmp_path: Path) -> None:
+    """Each field that it lists loads, is explored and is proved, on this kind of channel."""
+    system = SYSTEM["system.yaml"].replace("kind: mailbox", f"kind: {kind}").replace("kind: bag", "kind: bag(1)")
+    files = {**SYSTEM, "system.yaml": system}
+    wrong = f"properties: {{asked: {{always: all(m.nothing for m in pending({of}))}}}}\n"
+    with pytest.raises(SpecError) as error:
+        load(write(tmp_path / "wrong", {**files, "invariants.yaml": wrong}))
+    names = str(error.value).split("remedy: its fields: ")[1].splitlines()[0].split(", ")
+    assert {"number", "kind", "sender", "receiver"} <= {*names}
+    assert ("latest" in names) == (kind == "mailbox")
+    claims = [f'  {name}: {{always: "all(m.{name} == m.{name} for m in pending({of}))"}}\n' for name in names]
+    model = load(write(tmp_path / "right", {**files, "invariants.yaml": "properties:\n" + "".join(claims)}))
+    found = {p.name: p.verdict for p in explore(model).properties if p.name in names}
+    assert found == dict.fromkeys(names, "exhausted")
+    assert {v.name: v.verdict for v in prove(model, jobs=1).properties} == dict.fromkeys(names, "proved")
 
 
 @pytest.mark.parametrize(
