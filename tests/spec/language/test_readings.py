@@ -100,6 +100,8 @@ DOMAINS = (
     "up",
     "down",
     "around",
+    "call",
+    "line",
 )
 SMALL = ("colour", "slot", "unit")
 LETTERS = (*KINDS, *FIELDS)
@@ -166,6 +168,7 @@ def texts(draw: st.DrawFn, kind: str, sight: Sight, depth: int = 3) -> str:
     for name, which in message:
         leaves += {
             ("int", "ask"): [f"{name}.amount"],
+            ("int", "call"): [f"{name}.amount"],
             ("unit", "ask"): [f"{name}.who"],
             ("colour", "beg"): [f"{name}.tint"],
             ("time", "tell"): [f"{name}.until"],
@@ -174,8 +177,8 @@ def texts(draw: st.DrawFn, kind: str, sight: Sight, depth: int = 3) -> str:
         if kind == "int":
             leaves.append(f"{name}.number")
         if kind == "unit":
-            ends = {"ask": ["sender"], "beg": ["sender"], "all": ["sender"], "tell": ["receiver"]}
-            leaves += [f"{name}.{end}" for end in ends.get(which, ["sender", "receiver"])]
+            ends = {"tell": ["receiver"], "hail": ["sender", "receiver"]}
+            leaves += [f"{name}.{end}" for end in ends.get(which, ["sender"])]
         if kind == "bool" and which == "tell":
             leaves.append(f"{name}.latest")
         if kind == "bool" and which == "all":
@@ -208,8 +211,8 @@ def texts(draw: st.DrawFn, kind: str, sight: Sight, depth: int = 3) -> str:
             domain, inner = over, sight.bind(name, over)
         elif over.startswith("set"):
             domain, inner = f"({sub(over)})", sight.bind(name, over[4:-1])
-        elif over in ("up", "down", "around"):
-            which = {"up": "all", "down": "tell", "around": "hail"}[over]
+        elif over in ("up", "down", "around", "line"):
+            which = {"up": "all", "down": "tell", "around": "hail", "line": "call"}[over]
             domain, inner = f"pending({over})", sight.bind(name, f"message {which}")
         else:
             domain, inner = f"pending({over})", sight.bind(name, f"message {over}")
