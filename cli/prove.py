@@ -351,7 +351,8 @@ def _print(screen: Console, proof: Proof, brief: bool, replay: Callable[..., str
             screen.print(line, markup=False, highlight=False, soft_wrap=True)
     for v in proof.of("undecided"):
         if v.cti is not None:
-            screen.print(f"\n[yellow]{v.name}[/] is not inductive; a counterexample to induction:", soft_wrap=True)
+            name = f"{'lemma ' * (v.kind == 'lemma')}[yellow]{v.name}[/]"
+            screen.print(f"\n{name} is not inductive; a counterexample to induction:", soft_wrap=True)
             for line in v.cti.words:
                 screen.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
     for v in proof.of("counterexample"):

@@ -147,7 +147,7 @@ class Strategies:
         proved: for each property that is proved: by which method.
         fixed: for each property that is proved for some numbers of instances only: for which.
         lemmas: found lemmas that prove some, for the user to keep.
-        ctis: for each property that is still open: its counterexample to induction.
+        ctis: for each property and lemma that is still open: its counterexample to induction.
         cut_off: for each property: the searches that ended at a limit; that they found nothing says nothing.
         explored: what was explored to look for runs.
         spent: seconds by property.
@@ -217,15 +217,15 @@ class Strategies:
         """Tries everything for some properties.
 
         Args:
-            names: properties and lemmas that are not proved. For lemmas, it only searches for runs that violate them.
+            names: properties and lemmas that are not proved. For lemmas, k-induction and other lemmas are not tried.
             progress: hears how far exploring is.
         """
         self.explore(names, progress)
-        names = [n for n in names if self.induction.claims[n].kind in PROVABLE]
+        properties = [n for n in names if self.induction.claims[n].kind in PROVABLE]
         for attempt in (self.k_induction, self.discover):
             if self.setting.is_over:
                 return
-            can = [n for n in self.open(names) if n in self.induction.claims and not self._why_not(n)]
+            can = [n for n in self.open(properties) if n in self.induction.claims and not self._why_not(n)]
             if can:
                 attempt(can)
         for name in self.open(names):

@@ -55,6 +55,8 @@ def test_a_lemma_that_is_not_inductive(run: Run, mirror: Path, words: tuple[str,
     done = run("prove", "mirror", *words)
     assert done.returncode == 3, done.stdout
     assert "lemma nothing_is_seen is not proved: mirror/hanging#look breaks it" in done.stdout
+    shown = "lemma nothing_is_seen is not inductive; a counterexample to induction:\n  nothing_is_seen holds here"
+    assert (shown in done.stdout) == (not words)
     (mirror / "lemmas.yaml").write_text(lemma + ", nothing_is_there: {always: mirror.there == 0}}\n")
     assert run("prove", "mirror", *words).returncode == 0
 
@@ -263,6 +265,23 @@ def test_what_a_constant_is_set_to(run: Run, tmp_path: Path) -> None:
         {"guarded": True},
         "  constants: guarded = true",
     )
+
+
+@pytest.mark.long
+def test_a_lemma_has_its_counterexample_to_induction(run: Run, tmp_path: Path) -> None:
+    """As a property has: the constants, the state, the step, and what the explorer finds; on the screen and as JSON."""
+    lemma = "lemmas: {one_at_a_time: {always: count(p.state == holding for p in a) <= 1}}\n"
+    write(tmp_path / "guarded", {**GUARDED, "lemmas.yaml": lemma})
+    found = as_json(run("prove", "guarded", "--json"))
+    (made,) = found["lemmas"]
+    (one, _) = found["properties"]
+    assert (made["name"], made["verdict"], made["constants"]) == ("one_at_a_time", "undecided", {"guarded": True})
+    lines = made["counterexample_to_induction"]
+    assert lines[:2] == ["one_at_a_time holds here, with all that is proved:", "  constants: guarded = true"]
+    assert [line.replace("one_at_a_time", "one") for line in lines] == one["counterexample_to_induction"]
+    printed = run("prove", "guarded").stdout
+    title = "lemma one_at_a_time is not inductive; a counterexample to induction:\n"
+    assert title + "".join(f"  {line}\n" for line in lines) in printed
 
 
 def test_numbers_that_are_set(run: Run, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import z3
 
 from leasehold.checker.explore import Exploration, Limits, Path, explore
 from leasehold.checker.prove.decide.induction import START, Setting
-from leasehold.checker.prove.decide.model import UNREAD, ModelReader, ModelState
+from leasehold.checker.prove.decide.model import MOST_NUMBERS, UNREAD, ModelReader, ModelState
 from leasehold.checker.prove.decide.obligation import FIRST_SECONDS, ProofObligation
 from leasehold.checker.prove.encode.encoding import Claim, Encoding
 from leasehold.checker.prove.encode.formulas import Term
@@ -225,10 +225,11 @@ def _model(encoding: Encoding, wanted: Sequence[Term], s: SymbolicState) -> tupl
     """A model; where there are several, one in which little is on its way and all actors are up."""
     channels = list(encoding.system.channels.values())
     quiet = [s.every_message(channel.name, lambda m: z3.BoolVal(False)) for channel in channels]
-    brief = [_brief(encoding, s, channel) for channel in channels if channel.kind != "set"]
+    numbered = [channel for channel in channels if channel.kind != "set"]
+    brief, shown = ([_at_most_new(encoding, s, c, most) for c in numbered] for most in (1, MOST_NUMBERS))
     up = [s.running(role.name, z3.IntVal(i)) for role, i in encoding.system.machines()]
     reason = ""
-    for more in ([*quiet, *up], [*brief, *up], brief, up, []):
+    for more in ([*quiet, *up], [*brief, *up], brief, [*shown, *up], shown, up, []):
         solver = encoding.solver(min(FIRST_SECONDS, encoding.limit) if more else None)
         solver.add(*wanted, *more)
         answer = solver.check()
@@ -238,10 +239,10 @@ def _model(encoding: Encoding, wanted: Sequence[Term], s: SymbolicState) -> tupl
     return None, reason
 
 
-def _brief(encoding: Encoding, s: SymbolicState, channel: Channel) -> Term:
-    """At most one message of what one machine has sent another is new."""
+def _at_most_new(encoding: Encoding, s: SymbolicState, channel: Channel, most: int) -> Term:
+    """At most so many messages of what one machine has sent another are new, so a `ModelReader` finds them."""
     return encoding.sorts.for_all(
-        encoding.schema.ends(channel), lambda *ends: s.sent(channel, ends) <= s.received(channel, ends) + 1
+        encoding.schema.ends(channel), lambda *ends: s.sent(channel, ends) <= s.received(channel, ends) + most
     )
 
 

@@ -16,7 +16,7 @@ from leasehold.checker.prove.encode.values import MapValue, OptionValue, SetValu
 from leasehold.spec.language import types as t
 from leasehold.spec.language.model import Channel, System, machine_name
 
-MOST_NUMBERS = 12  # of one mailbox, that are read
+MOST_NUMBERS = 12  # of one lane, that are read
 Machine = tuple[str, int]  # role and instance
 
 
