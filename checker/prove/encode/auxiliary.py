@@ -122,7 +122,10 @@ def _data_from_messages(system: System) -> set[Key]:
 
 
 def _numbers(encoding: Encoding, channel: Channel) -> Claim:
-    """Numbers of messages are ordered: received <= sent, and no message has a number above the last sent."""
+    """Numbers of messages are ordered: received <= sent, and no message has a number above the last sent.
+
+    What a fifo has delivered is gone from it.
+    """
     of = encoding.schema.ends(channel)
 
     def meaning(s: SymbolicState, before: SymbolicState | None, took: StepLabel) -> Term:
@@ -132,7 +135,8 @@ def _numbers(encoding: Encoding, channel: Channel) -> Claim:
 
         def given(*at: Term) -> Term:
             low_enough = at[-1] <= s.sent(channel, at[:-1])
-            return z3.Implies(s.read(("present", channel.name), *at), conjunction(at[-1] >= 0, low_enough))
+            new = at[-1] > s.received(channel, at[:-1]) if channel.kind == "fifo" else at[-1] >= 0
+            return z3.Implies(s.read(("present", channel.name), *at), conjunction(new, low_enough))
 
         return conjunction(encoding.sorts.for_all(of, ordered), encoding.sorts.for_all((*of, NUMBER), given))
 

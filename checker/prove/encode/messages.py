@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -13,6 +13,17 @@ import z3
 from leasehold.checker.prove.encode.formulas import Term, Unencodable, conjunction, disjunction
 from leasehold.checker.prove.encode.values import Sorts
 from leasehold.spec.language.model import Message
+from leasehold.spec.language.types import Enum, Type
+
+
+ORDERS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 class MessageLane(NamedTuple):
@@ -35,7 +46,8 @@ class MessageValue:
 
     Between two machines, and in one state, the rank has the order of the true one; `lane` names them. None: it is the
     true rank. `latest` says whether it is the last one that was sent between them; None: it has no number. `ends` are
-    the two machines. Where it has a place in a line alone, `ranked` is false: the number does not tell it apart.
+    the two machines. Where its number is a place in a line, `comes_next` makes the formula that it is the first there;
+    the place does not tell it apart from an equal message.
     """
 
     is_kind: Callable[[str], Term]
@@ -45,7 +57,7 @@ class MessageValue:
     lane: MessageLane | None = None
     latest: Term = None
     ends: tuple[Term, Term] = (None, None)
-    ranked: bool = True
+    comes_next: Callable[[], Term] | None = None
 
     def equals(self, kind: Message, fields: Callable[[str], Any], sorts: Sorts) -> Term:
         """Returns the formula that it is of a kind, and has these fields."""
@@ -53,16 +65,23 @@ class MessageValue:
         return conjunction(self.is_kind(kind.name), *same)
 
 
-def message_field(message: MessageValue, name: str) -> Any:
+def message_field(message: MessageValue, name: str, of: Type, sorts: Sorts) -> Any:
+    """Returns the value of a field of a message, or of what each message has, which is of a type.
+
+    Raises:
+        Unencodable: it is the number, of which the order alone is known.
+    """
     if name == "number":
-        raise Unencodable("a message's number but in comparison with 0 or another's")
-    if name == "kind":
-        raise Unencodable("the kind of a message on its way")
+        raise Unencodable(_order_alone(message))
     if name == "latest":
         return message.latest
     if name in ("sender", "receiver"):
         return message.ends[name == "receiver"]
-    first, *others = [(kind.name, message.field(kind.name, name)) for kind in message.kinds]
+
+    def value_of(kind: str) -> Any:
+        return sorts.member(of, kind) if name == "kind" and isinstance(of, Enum) else message.field(kind, name)
+
+    first, *others = [(kind.name, value_of(kind.name)) for kind in message.kinds]
     value = first[1]
     for kind, other in others:
         value = z3.If(message.is_kind(kind), other, value)
@@ -75,7 +94,7 @@ def same_message(a: MessageValue, b: MessageValue, sorts: Sorts) -> Term:
         for kind in a.kinds
         if kind in b.kinds
     ]
-    numbers = [ranks_compared(operator.eq, a, b, sorts)] if a.ranked and b.ranked else []
+    numbers = [] if a.comes_next or b.comes_next else [ranks_compared(operator.eq, a, b, sorts)]
     return conjunction(*numbers, disjunction(*kinds))
 
 
@@ -96,3 +115,23 @@ def ranks_compared(order: Callable[[Term, Term], Term], a: MessageValue, b: Mess
         same = conjunction(*(one == other for one, other in zip(a.lane.ends, b.lane.ends, strict=True)))
         return z3.If(same, order(a.lane.number, b.lane.number), otherwise)
     return otherwise
+
+
+def rank_compared(op: str, message: MessageValue, other: int) -> Term:
+    """Returns how the rank of a message compares with a number.
+
+    Raises:
+        Unencodable: that takes more than is known: whether it is 0, and in a line whether it is 1.
+    """
+    order = ORDERS[op]
+    if message.lane is None or other == 0 or (other, op) in ((1, ">="), (1, "<")):
+        return order(message.number, z3.IntVal(other))
+    if message.comes_next is not None and (other == 1 or (other, op) in ((2, ">="), (2, "<"))):
+        return message.comes_next() if order(1, other) else z3.Not(message.comes_next())
+    raise Unencodable(_order_alone(message))
+
+
+def _order_alone(message: MessageValue) -> str:
+    """Returns what is known of a message's number, where it has no encoding."""
+    known = "0" if message.comes_next is None else "0 or 1"
+    return f"the prover knows of a message's number whether it is {known}, and how it compares with another's"

@@ -420,7 +420,17 @@ class SymbolicState:
             return MessageValue(is_kind, field, z3.IntVal(1), kinds, ends=machines)
         lane = MessageLane(channel.name, tuple(ends), self, number)
         if channel.kind == "fifo":  # its place in the line is 1 or more, and there are gaps between numbers
-            return MessageValue(is_kind, field, SOME_PLACE, kinds, lane, ends=machines, ranked=False)
+
+            def comes_next() -> Term:
+                """Returns the formula that nothing is on its way before it."""
+
+                def is_not_before(other: Term) -> Term:
+                    there = self.read(("present", channel.name), *ends, other)
+                    return z3.Not(conjunction(there, other < number))
+
+                return self.schema.sorts.for_all((NUMBER,), is_not_before)
+
+            return MessageValue(is_kind, field, SOME_PLACE, kinds, lane, ends=machines, comes_next=comes_next)
         rank, latest = number - self.received(channel, ends), number == self.sent(channel, ends)
         return MessageValue(is_kind, field, rank, kinds, lane, latest, machines)
 

@@ -15,7 +15,14 @@ from typing import Any, Protocol, TypeAlias, TypeGuard
 import z3
 
 from leasehold.checker.prove.encode.formulas import Term, Unencodable, conjunction, disjunction
-from leasehold.checker.prove.encode.messages import MessageValue, message_field, ranks_compared, same_message
+from leasehold.checker.prove.encode.messages import (
+    ORDERS,
+    MessageValue,
+    message_field,
+    rank_compared,
+    ranks_compared,
+    same_message,
+)
 from leasehold.checker.prove.encode.values import MapValue, SetValue, Sorts
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
@@ -108,7 +115,7 @@ def term(e: x.Expression, f: Bindings) -> Any:
         case x.Quantifier():
             return _quantifier(e, f)
         case x.MessageField(variable=variable, name=name):
-            return message_field(f.variables[variable], name)
+            return message_field(f.variables[variable], name, e.type, f.sorts)
         case x.Old(operand=operand):
             return _old(operand, f)
         case x.Took():
@@ -239,7 +246,10 @@ def _compared(e: x.Apply, f: Bindings) -> Term:
     if _is_number(left) and _is_number(right):
         ranked = f.variables[left.variable], f.variables[right.variable]
         return ranks_compared(ORDERS[e.op], *ranked, f.sorts)
-    a, b = _compared_values(e, f)
+    for side, other, op in ((left, right, e.op), (right, left, MIRRORED[e.op])):
+        if _is_number(side) and isinstance(other, x.Literal_):
+            return _rank_compared(e, op, f.variables[side.variable], other)
+    a, b = term(left, f), term(right, f)
     if isinstance(a, MessageValue):
         same = same_message(a, b, f.sorts)
         return same if e.op == "==" else z3.Not(same)
@@ -256,14 +266,6 @@ def _compared(e: x.Apply, f: Bindings) -> Term:
     return ordered
 
 
-ORDERS: Mapping[str, Callable[[Term, Term], Term]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 MIRRORED: Mapping[str, str] = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 ROWS: Mapping[str, Row] = {
     "if": lambda e, f: f.sorts.choice(*(term(o, f) for o in e.operands)),
@@ -440,20 +442,12 @@ def _is_number(side: x.Expression) -> TypeGuard[x.MessageField]:
     return isinstance(side, x.MessageField) and side.name == "number"
 
 
-def _compared_values(e: x.Apply, f: Bindings) -> tuple[Any, Any]:
-    """Two values that are compared. Message numbers are abstract: only their order is known."""
-
-    def value(side: x.Expression, other: x.Expression, op: str) -> Any:
-        assert isinstance(side, x.MessageField)
-        zero = isinstance(other, x.Literal_) and (other.value == 0 or (other.value == 1 and op in (">=", "<")))
-        if not zero:
-            raise Unencodable(f"`{x.text(e)}`: a message's number but in comparison with 0 or another's")
-        return f.variables[side.variable].number
-
-    left, right = e.operands
-    a = value(left, right, e.op) if _is_number(left) else term(left, f)
-    b = value(right, left, MIRRORED[e.op]) if _is_number(right) else term(right, f)
-    return a, b
+def _rank_compared(e: x.Apply, op: str, message: MessageValue, other: x.Literal_) -> Term:
+    """Returns how a message's number compares with a literal. Numbers are abstract: only their order is known."""
+    try:
+        return rank_compared(op, message, other.value)
+    except Unencodable as error:
+        raise Unencodable(f"`{x.text(e)}`: {error}") from error
 
 
 def _took(e: x.Took, f: Bindings) -> Term:

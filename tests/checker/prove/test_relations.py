@@ -25,6 +25,7 @@ from leasehold.checker.prove.encode.state import SymbolicState
 from leasehold.checker.prove.encode.transitions import SymbolicStep
 from leasehold.faults.model import Budget
 from leasehold.spec import System
+from leasehold.spec.language.model import Message
 from leasehold.spec.language.types import domain
 from tests.systems import TRUTH, load
 
@@ -68,18 +69,36 @@ class Written:
             yield s.now == cells[layout.clock]
 
     def exactly(self, cells: Cells, s: SymbolicState) -> Iterator[Any]:
-        """That mailboxes hold just what they do."""
+        """That channels hold just what they do; between the numbers of other channels than mailboxes there are gaps."""
         for lane in self.world.layout.lanes:
-            ends = self.ends(lane)
-            newest, queue = cells[lane.cell]
-            name = lane.channel.name
+            ends, content = self.ends(lane), cells[lane.cell]
+            name, kind = lane.channel.name, lane.channel.kind
+            entries = channels.entries(kind, content)
+            if kind == "set":
+                for message in self.encoding.schema.messages(lane.channel):
+                    mine = [e[2] for e in entries if e[1] == message.name]
+                    yield self.holds_just(s, name, message, ends, mine)
+                continue
+            ranks = [e[0] if kind == "mailbox" else 2 * n + 1 for n, e in enumerate(entries)]
             yield s.read(("received", name), *ends) == BASE
-            yield s.read(("sent", name), *ends) == BASE + newest
+            yield s.read(("sent", name), *ends) == BASE + (content[0] if kind == "mailbox" else 2 * len(entries))
             n = z3.Int("n")
-            numbers = [BASE + e[0] for e in queue]
-            yield z3.ForAll([n], s.read(("present", name), *ends, n) == z3.Or(*(n == m for m in numbers)))
-            for entry in queue:
-                yield self.is_(s, lane, z3.IntVal(BASE + entry[0]), entry)
+            yield z3.ForAll([n], s.read(("present", name), *ends, n) == z3.Or(*(n == BASE + rank for rank in ranks)))
+            for rank, entry in zip(ranks, entries, strict=True):
+                yield self.is_(s, lane, z3.IntVal(BASE + rank), entry)
+
+    def holds_just(self, s: SymbolicState, name: str, message: Message, ends: tuple[Any, ...], known: list[Any]) -> Any:
+        """Returns the formula that a set holds just these messages of a kind."""
+        sorts = self.encoding.sorts
+
+        def inside(*values: Any) -> Any:
+            same = (
+                z3.And(*(sorts.equal(v, sorts.literal(f.type, w)) for f, v, w in zip(message.fields, values, each)))
+                for each in known
+            )
+            return s.functions["in", name, message.name](*ends, *values) == z3.Or(*same)
+
+        return sorts.for_all([f.type for f in message.fields], inside)
 
     def at_least(self, cells: Cells, s: SymbolicState) -> Iterator[Any]:
         """That mailboxes hold what they do, perhaps under other numbers, and perhaps more."""
