@@ -2,8 +2,8 @@
 
 Theory of operation. `not (old(D) and D')`, where D and D' describe both ends of a step that the explorer takes, is
 false of that step. A transition relation that lacks the step proves the claim at once, whatever else it has: nothing
-has to be inductive. The language cannot name the sender of a message on its way, nor count messages; all else is
-described.
+has to be inductive. The prover counts no messages beyond one, and no places in a line beyond the first; all else
+is described.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from zlib import crc32
 
 from leasehold.checker.explore import channels
 from leasehold.checker.explore.ground import Function, function, step_function
-from leasehold.checker.explore.layout import State
+from leasehold.checker.explore.layout import Lane, State
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.step import Action
 from leasehold.checker.prove.encode.lemma import lemma_scope, parsed
@@ -161,37 +161,38 @@ class Describer:
 
     def mine(self, s: State, message: Message) -> list[str]:
         """Returns what can be said of each message of a kind that is on its way."""
-        every = ((lane, s[lane.cell]) for lane in self.lanes[self.system.channel_of(message.name).name])
         return [
-            self.message(message, entry, "m", content)
-            for lane, content in every
-            for entry in channels.entries(lane.channel.kind, content)
+            self.message(s, lane, place, "m")
+            for lane in self.lanes[self.system.channel_of(message.name).name]
+            for place, entry in enumerate(channels.entries(lane.channel.kind, s[lane.cell]))
             if entry[1] == message.name
         ]
 
-    def message(self, message: Message, entry: channels.Entry, name: str, lane: channels.Content) -> str:
-        """Returns what can be said of a message that lies in a lane of some content."""
-        rank, _, values = entry
-        facts = [f"{name}.number {'>' if rank > 0 else '=='} 0"]
-        if self.system.channel_of(message.name).kind == "mailbox":
-            facts.append(f"{'' if rank == lane[0] else 'not '}{name}.latest")
-        for field, value in zip(message.fields, values, strict=True):
+    def message(self, s: State, lane: Lane, place: int, name: str) -> str:
+        """Returns what can be said of the message that lies at a place of a lane, from 0 on."""
+        rank, kind, values = channels.entries(lane.channel.kind, s[lane.cell])[place]
+        if lane.channel.kind == "fifo":
+            facts = [f"{name}.number {'>' if place else '=='} 1"]
+        else:
+            facts = [f"{name}.number {'>' if rank > 0 else '=='} 0"]
+        if lane.channel.kind == "mailbox":
+            facts.append(f"{'' if rank == s[lane.cell][0] else 'not '}{name}.latest")
+        for end, machine in zip(("sender", "receiver"), self.layout.ends(lane), strict=True):
+            if self.system.roles[machine.role].indexed:
+                facts.append(f"{name}.{end} == {machine.role}[{machine.instance}]")
+        for field, value in zip(self.system.messages[kind].fields, values, strict=True):
             facts += _equal(f"{name}.{field.name}", field.type, value)
         return conjoined(facts)
 
     def order(self, s: State) -> Iterator[str]:
-        """In which order mailboxes between two machines hold their messages."""
-        for lanes in self.lanes.values():
-            if len(lanes) > 1 or lanes[0].channel.kind != "mailbox":
-                continue
-            entries = channels.entries("mailbox", s[lanes[0].cell])
-            for one, other in pairwise(entries):
-                first, second = (
-                    self.message(self.system.messages[e[1]], e, name, s[lanes[0].cell])
-                    for e, name in ((one, "m"), (other, "q"))
-                )
+        """In which order mailboxes and fifos hold their messages."""
+        ordered = [lane for lane in self.layout.lanes if lane.channel.kind in ("mailbox", "fifo")]
+        for lane in ordered:
+            kinds = [kind for _, kind, _ in channels.entries(lane.channel.kind, s[lane.cell])]
+            for place, (one, other) in enumerate(pairwise(kinds)):
+                first, second = self.message(s, lane, place, "m"), self.message(s, lane, place + 1, "q")
                 words = f"{first} and {second} and m.number < q.number"
-                yield f"any({words} for m in pending({one[1]}) for q in pending({other[1]}))"
+                yield f"any({words} for m in pending({one}) for q in pending({other}))"
 
     # Steps
 

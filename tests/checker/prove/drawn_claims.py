@@ -20,9 +20,11 @@ class ClaimWriter:
         data, states, messages, fields: by role or message, what it has.
         kinds: by channel.
         peers: by role, the small type of its machines' partners.
+        of_messages: draws what claims say of the ends and places of messages, and leaves `rng` as it is.
     """
 
     rng: Random
+    of_messages: Random
     clock: bool
     counts: dict[str, str]
     data: dict[str, dict[str, str]]
@@ -147,13 +149,41 @@ class ClaimWriter:
             "o": "m.number == 0",
         }[field]
         few = f"{self.pick('==', '<=', '>')} {self.pick('0', '1', '1')}"
-        return self.pick(
+        drawn = self.pick(
             f"any({value} for m in pending({m}))",
             f"has_sent({m})",
             f"len(pending({m})) == 0",
             f"len(pending({m})) > 1",
             f"count({value} for m in pending({m})) {few}",
             f"heard({lane})",
+        )
+        return self.sent_between(m, lane, few) if self.of_messages.random() < 0.4 else drawn
+
+    def sent_between(self, m: str, lane: str, few: str) -> str:
+        """Something about the machines between which a message is, its kind, or its place among others."""
+        pick, fifo = self.of_messages.choice, self.kinds[lane].startswith("fifo")
+        end, role = pick([*zip(("sender", "receiver"), self.messages[m], strict=True)])
+        other = pick([name for name, ends in self.messages.items() if ends == self.messages[m]])
+        place = pick(("==", "!=", "<=", ">")) + " 1" if fifo else "> 0"
+        fact = pick(
+            (
+                f"m.{end} {pick(('==', '!='))} {role}[0]",
+                f"m.{end}.state == {pick(self.states[role])}",
+                f"m.number {place}",
+                f"m.number {place} and m.{end}.state == {pick(self.states[role])}",
+            )
+        )
+        lane_of_both = "m.sender == q.sender and m.receiver == q.receiver"
+        order = pick(("<", "<=", "!="))
+        return pick(
+            (
+                f"any({fact} for m in pending({m}))",
+                f"all({fact} for m in pending({m}))",
+                f"count({fact} for m in pending({m})) {few}",
+                f"any(m.kind == {other} and {fact} for m in pending({lane}))",
+                f"any({lane_of_both} and m.number {order} q.number for m in pending({m}) for q in pending({other}))",
+                f"any(m.{end} != q.{end} and {fact} for m in pending({m}) for q in pending({other}))",
+            )
         )
 
     def claim(self, *, step: bool, it: str = "") -> str:

@@ -113,6 +113,7 @@ class Writer(ClaimWriter):
         }
         own = Random(str([self.counts, self.fields, self.states, self.data, self.kinds]))
         self.variables = SharedWriter(own, bool(self.counts["b"]), share)
+        self.of_messages = Random(str([self.states, self.kinds]))
         self.kept |= self.variables.kept
 
     @property
