@@ -122,3 +122,30 @@ def quorum_election(nodes: int, terms: int) -> Model:
                 yield _with(of, n, ("leader", term, vote, voters)), requests, votes
 
     return [start], steps
+
+
+def token_snapshot() -> Model:
+    """A state: of each process its phase, whether it has the token and kept it, and what it has sent; what was caught."""
+    fresh = (("before", True, False, ()), ("before", False, False, ())), False
+
+    def steps(state: Any) -> Iterator[Any]:
+        of, caught = state
+        for p, (phase, has, kept, sent) in enumerate(of):
+            if has:
+                token = "early" if phase == "before" else "late"
+                yield _with(of, p, (phase, False, kept, (*sent, token))), caught
+            if p == 0 and phase == "before":
+                yield _with(of, p, ("recording", has, has, (*sent, "marker"))), caught
+            other = of[1 - p]
+            if not other[3]:
+                continue
+            first, *later = other[3]
+            taken = _with(of, 1 - p, (*other[:3], tuple(later)))
+            if first != "marker":
+                yield _with(taken, p, (phase, True, kept, sent)), caught or phase == "recording"
+            elif phase == "before":
+                yield _with(taken, p, ("recorded", has, has, (*sent, "marker"))), caught
+            else:
+                yield _with(taken, p, ("recorded", has, kept, sent)), caught
+
+    return [fresh], steps

@@ -15,6 +15,7 @@ from tests.checker.explore.literature import (
     lock_server,
     quorum_election,
     token_ring,
+    token_snapshot,
 )
 from tests.systems import TRUTH, load
 
@@ -24,6 +25,7 @@ from tests.systems import TRUTH, load
     [
         *((lock_server, {"clients": n}) for n in (1, 2, 3, 4)),
         *((token_ring, {"nodes": n}) for n in (2, 3, 5)),
+        (token_snapshot, {}),
         *(
             (dining_philosophers, {"philosophers": n, "manner": manner})
             for n in (2, 3, 5)
