@@ -198,9 +198,12 @@ class Strategies:
         except OutOfTime:
             self.cut_short = OUT_OF_TIME
         except z3.Z3Exception as error:
-            if "memory" not in str(error):
+            if "memory" in str(error):
+                self.cut_short = OUT_OF_MEMORY
+            elif "canceled" in str(error) and self.setting.is_over:  # the alarm rang while the solver was at work
+                self.cut_short = OUT_OF_TIME
+            else:
                 raise
-            self.cut_short = OUT_OF_MEMORY
 
     def tell(self, strategy: str) -> None:
         """Tells what is tried now, and how far the proof has come."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 import pytest
 import z3
@@ -15,6 +16,8 @@ from leasehold.checker.prove.decide.k_induction import k_induction
 from leasehold.checker.prove.decide.set_aside import worker_pool
 from leasehold.checker.prove.encode.encoding import MOST, Encoding, work_seconds
 from leasehold.checker.prove.encode.properties import claims as claims_of
+from leasehold.checker.prove.prover import OUT_OF_TIME as TIME_IS_OVER
+from leasehold.checker.prove.prover import Strategies
 from tests.systems import load
 
 
@@ -84,3 +87,15 @@ def test_a_question_is_taken_when_a_process_is_free_for_it() -> None:
     with worker_pool(60.0, jobs=1) as pool:
         found.extend(future.result() for _, future in pool.asked(abs, works(), sooner))
     assert (found, known, list(sooner)) == ([7, 1, 2], [1, 2], [])
+
+
+@pytest.mark.parametrize(
+    ("text", "is_over", "noted"), [("push canceled", True, TIME_IS_OVER), ("push canceled", False, "")]
+)
+def test_a_solver_that_the_alarm_interrupts_ends_with_the_time(text: str, is_over: bool, noted: str) -> None:
+    """What it raises then is no error; where there is time left, it is one."""
+    model = load("two_phase_commit")
+    strategies = Strategies(model, Setting().limited(0.0 if is_over else 60.0), model)
+    with nullcontext() if noted else pytest.raises(z3.Z3Exception), strategies.within_limits():
+        raise z3.Z3Exception(text.encode())
+    assert strategies.cut_short == noted
