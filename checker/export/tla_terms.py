@@ -30,7 +30,8 @@ TAKEN = frozenset(
     Nat Int Real Seq Len Head Tail Append SubSeq SelectSeq Cardinality IsFiniteSet Bag IsABag BagToSet SetToBag BagIn
     EmptyBag BagUnion SubBag BagOfAll BagCardinality CopiesIn Print PrintT Assert JavaTime TLCGet TLCSet TLCEval Any
     Permutations SortSeq RandomElement ToString Min Max Least Greatest Div Mod Get Sum SumOfSequence SumOfBag Messages
-    Without PutInMailbox PutInBag RemoveFromBag PutInSet Init Next Fairness Spec Bounds Judged TypesHold DeadlockFree vars
+    Without PutInMailbox PutInBag RemoveFromBag PutInSet Init Next Fairness Spec Bounds Judged TypesHold DeadlockFree
+    vars
     """.split()  # noqa: SIM905 (a list of so many strings is hard to read)
 )
 

@@ -15,7 +15,6 @@ from leasehold.checker.prove.encode.values import Sorts
 from leasehold.spec.language.model import Message
 from leasehold.spec.language.types import Enum, Type
 
-
 ORDERS: Mapping[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
     "!=": operator.ne,

@@ -125,7 +125,7 @@ def quorum_election(nodes: int, terms: int) -> Model:
 
 
 def token_snapshot() -> Model:
-    """A state: of each process its phase, whether it has the token and kept it, and what it has sent; what was caught."""
+    """A state: of each process its phase, whether it has and kept the token, what it has sent; is it caught."""
     fresh = (("before", True, False, ()), ("before", False, False, ())), False
 
     def steps(state: Any) -> Iterator[Any]:

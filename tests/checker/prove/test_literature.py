@@ -13,7 +13,8 @@ from leasehold.checker.prove.decide.induction import induct
 from leasehold.spec import load as load_anew
 from tests.systems import TRUTH, load
 
-# What is true in each, for any number of machines, but for the two of the last; reports/proofs.md says what else is true and is not proved.
+# What is true in each, for any number of machines (the last has two); reports/proofs.md says what else is true and is
+# not proved.
 PROVED = {
     "lock_server": {"mutual_exclusion"},
     "lock": {"mutual_exclusion", "the_lock_is_taken", "only_who_has_it_frees_it"},

@@ -12,13 +12,12 @@ import z3
 
 from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.prove.decide.induction import Setting
-from leasehold.checker.prove.encode.formulas import Unencodable
 from leasehold.checker.prove.encode.lemma import lemma_scope, parsed
 from leasehold.checker.prove.encode.terms import Bindings, term
 from leasehold.faults.model import Budget
 from leasehold.spec import System
 from tests.checker.prove.test_relations import Written, walk
-from tests.systems import CONSTRUCTS, files_of, written
+from tests.systems import files_of, written
 
 LETTERS = files_of("checker/prove/systems/letters")
 KINDS = ("mailbox", "fifo", "bag", "multiset", "set")

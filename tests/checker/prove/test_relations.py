@@ -89,11 +89,13 @@ class Written:
 
     def holds_just(self, s: SymbolicState, name: str, message: Message, ends: tuple[Any, ...], known: list[Any]) -> Any:
         """Returns the formula that a set holds just these messages of a kind."""
-        sorts = self.encoding.sorts
+        sorts, fields = self.encoding.sorts, message.fields
 
         def inside(*values: Any) -> Any:
             same = (
-                z3.And(*(sorts.equal(v, sorts.literal(f.type, w)) for f, v, w in zip(message.fields, values, each)))
+                z3.And(
+                    *(sorts.equal(v, sorts.literal(f.type, w)) for f, v, w in zip(fields, values, each, strict=True))
+                )
                 for each in known
             )
             return s.functions["in", name, message.name](*ends, *values) == z3.Or(*same)
