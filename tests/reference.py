@@ -58,7 +58,16 @@ WORDS = {
     "budget": ("a number or `any`", "budgets"),
     "channel kind": ("a kind of channel", "kinds"),
     "dotted name": ("a dotted name", "dotted names"),
+    "actor": ("an actor", "actors"),
+    "constant": ("a constant", "constants"),
+    "event": ("an event", "events"),
+    "message": ("a message", "messages"),
+    "role": ("a role", "roles"),
+    "state": ("a state", "states"),
+    "task": ("a task", "tasks"),
 }
+# Each kind of key that the user chooses: what its values are listed by; `anything` is what they are about.
+BY = {"target": "field (or `field[key]`)", "definition": "what it is about", "anything": "what it is about"}
 
 
 def diagnostics() -> Iterator[str]:
@@ -142,8 +151,7 @@ def value(wanted: shape.YamlShape, many: bool = False) -> str:
         case shape.ListShape(of=inner):
             return f"a list of {value(inner, many=True)}"
         case shape.MappingShape(of=inner, keys=names):
-            by = "name" if names == "name" else "field (or `field[key]`)" if names == "target" else "what it is about"
-            return f"{value(inner, many=True)}, by {by}"
+            return f"{value(inner, many=True)}, by {BY.get(names, names.removeprefix('sent '))}"
         case shape.RecordShape(title=title):
             plain = title.removeprefix("an ").removeprefix("a ")
             head, of, tail = plain.partition(" of ")

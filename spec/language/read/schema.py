@@ -64,14 +64,14 @@ class _SchemaMaker:
     def of(self, wanted: shape.YamlShape) -> Schema:
         match wanted:
             case shape.TextShape(of=of):
-                name = of if of in _TEXTS else "text"
+                name = "name" if of in shape.NAMES else of if of in _TEXTS else "text"
                 self.defs[f"{name}_text"] = _TEXTS[name]
                 return {"$ref": f"#/$defs/{name}_text"}
             case shape.ListShape(of=inner):
                 return {"type": "array", "items": self.of(inner)}
             case shape.MappingShape(of=inner, keys=keys):
                 mapping: Schema = {"type": "object", "additionalProperties": self.of(inner)}
-                if keys == "name":
+                if keys in shape.NAMES:
                     mapping["propertyNames"] = self.of(shape.NAME_SHAPE)
                 return mapping
             case shape.RecordShape():

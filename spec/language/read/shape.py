@@ -31,7 +31,8 @@ class MappingShape:
     """A mapping from names that the user chooses."""
 
     of: YamlShape
-    keys: str = "name"  # name, target (`name` or `name[key]`), definition (`name(parameters)`) or anything
+    keys: str = "name"
+    """One of NAMES, transition, target (`name` or `name[key]`), definition (`name(parameters)`) or anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ CHOICES = {"flag": ("true", "false"), "fairness": ("true", "false", "strong"), "
 NAME_SHAPE = TextShape("name")
 
 _TABLE = table("keys.yaml")
+NAMES = frozenset(["name", *_TABLE["names"]])  # kinds of texts and keys that are names
 
 
 def shape(notation: Any) -> YamlShape:

@@ -8,6 +8,7 @@ import unicodedata
 from leasehold.spec.language.diagnostics import Place, Sink, WordFix, fix_of_word, listed, near_miss, printable
 from leasehold.spec.language.read.shape import (
     CHOICES,
+    NAMES,
     Alternatives,
     ListShape,
     MappingShape,
@@ -18,6 +19,9 @@ from leasehold.spec.language.read.shape import (
 from leasehold.spec.language.read.source import INTEGER, MAX_NAME, NAME, RESERVED, YamlNode
 
 FLAGS = {"yes": "true", "on": "true", "no": "false", "off": "false"}  # words that YAML 1.1 takes for flags
+
+
+_WANTED = {"text": "a text", "expression": "an expression", "name": "a name"}
 
 
 def check_shape(node: YamlNode, shape: YamlShape, sink: Sink, where: str = "the file") -> bool:
@@ -37,10 +41,16 @@ def _kind(shape: YamlShape) -> str:
             return "mapping"
 
 
+def fitting(node: YamlNode, shape: YamlShape) -> YamlShape | None:
+    """The shape that a tree's kind chooses among alternatives; None where the tree is of another kind."""
+    choices = shape.choices if isinstance(shape, Alternatives) else (shape,)
+    return next((choice for choice in choices if _kind(choice) == node.kind), None)
+
+
 def _wanted(shape: YamlShape) -> str:
     match shape:
         case TextShape(of=of):
-            return {"text": "a text", "expression": "an expression", "name": "a name"}.get(of, f"a {of}")
+            return _WANTED.get("name" if of in NAMES else of, f"a {of}")
         case ListShape(of=of):
             return f"a list ({_wanted(of)} each)"
         case RecordShape(title=title):
@@ -66,12 +76,8 @@ def _remedy(shape: YamlShape) -> str:
 
 
 def _check(node: YamlNode, shape: YamlShape, sink: Sink, where: str) -> None:
-    if isinstance(shape, Alternatives):
-        fitting = [c for c in shape.choices if _kind(c) == node.kind]
-        if fitting:
-            _check(node, fitting[0], sink, where)
-            return
-    if isinstance(shape, Alternatives) or _kind(shape) != node.kind:
+    chosen = fitting(node, shape)
+    if chosen is None:
         empty = node.kind == "text" and not node.text
         actual = "nothing" if empty else {"text": f"`{node.text[:40]}`", "list": "a list"}.get(node.kind, "a mapping")
         quoted = isinstance(shape, TextShape) and node.kind != "text" and not node.entries and not node.items
@@ -79,7 +85,7 @@ def _check(node: YamlNode, shape: YamlShape, sink: Sink, where: str) -> None:
         details = {"wanted": _wanted(shape), "found": actual, "remedy": _remedy(shape)}
         sink.error("wrong_kind", node.place, near=near, where=where, **details)
         return
-    match shape:
+    match chosen:
         case TextShape(of=of):
             _check_text(node, of, sink, where)
         case ListShape(of=of):
@@ -87,11 +93,11 @@ def _check(node: YamlNode, shape: YamlShape, sink: Sink, where: str) -> None:
                 _check(item, of, sink, where)
         case MappingShape(of=of, keys=keys):
             for name, place, value in node.pairs():
-                if keys == "name":
+                if keys in NAMES:
                     check_name(name, place, sink, where)
                 _check(value, of, sink, f"{where}.{name[:40]}")
         case RecordShape():
-            _check_record(node, shape, sink, where)
+            _check_record(node, chosen, sink, where)
 
 
 def check_name(name: str, place: Place, sink: Sink, where: str) -> None:
@@ -125,7 +131,7 @@ def _check_text(node: YamlNode, of: str, sink: Sink, where: str) -> None:
         sink.error_to_fix("not_a_choice", node.place, fix, near=f"`{flag}`", choices=choices, first="true", **details)
     elif of == "number" and not INTEGER.match(node.text):
         sink.error("not_a_number", node.place, where=where, node=node.text[:40])
-    elif of == "name":
+    elif of in NAMES:
         check_name(node.text, node.place, sink, where)
     elif of in ("expression", "condition", "type") and not node.text.strip():
         sink.error("wanted_text", node.place, where=where, why="an" if of == "expression" else "a", of=of)
