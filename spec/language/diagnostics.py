@@ -103,6 +103,7 @@ class Diagnostic:
     Attributes:
         depends: the constants on whose values it may depend.
         fix: the change of the text that mends it, where there is one alone.
+        related: other places that it names.
     """
 
     code: str
@@ -113,6 +114,7 @@ class Diagnostic:
     severity: Severity = "error"
     depends: frozenset[str] = field(default=frozenset(), compare=False)
     fix: Fix | None = field(default=None, compare=False)
+    related: tuple[Place, ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
         lines = [f"{self.place}: {self.severity} {self.code}: {self.what}"]
@@ -207,7 +209,9 @@ class Sink:
     ) -> None:
         row, shown = wordings()[wording], {name: _shown(detail) for name, detail in details.items()}
         remedy = None if row.remedy is None else row.remedy.substitute(shown)
-        self.add(Diagnostic(code or row.code, at, row.what.substitute(shown), near, remedy, severity, depends, fix))
+        related = tuple(detail for detail in details.values() if isinstance(detail, Place))
+        what = row.what.substitute(shown)
+        self.add(Diagnostic(code or row.code, at, what, near, remedy, severity, depends, fix, related))
 
     def add(self, diagnostic: Diagnostic) -> None:
         """Adds a finding whose words are its own."""
@@ -239,18 +243,20 @@ class Within(Sink):
     """A sink for errors in a text that is used elsewhere: each names the use, and is reported for the first alone.
 
     Args:
-        used: where the text is used, as the message says it.
+        used: how the text is used, as the message says it.
+        place: where.
     """
 
-    def __init__(self, outer: Sink, used: str) -> None:
+    def __init__(self, outer: Sink, used: str, place: Place) -> None:
         super().__init__()
-        self.outer, self.used = outer, used
+        self.outer, self.used, self.place = outer, used, place
         self.whole: Sink = outer.whole if isinstance(outer, Within) else outer
 
     def add(self, diagnostic: Diagnostic) -> None:
         d = diagnostic
         if not any((k.place, k.code) == (d.place, d.code) and k.what.startswith(d.what) for k in self.whole.found):
-            self.outer.add(replace(d, what=f"{d.what} ({self.used})"))
+            what = f"{d.what} ({self.used}, used at {self.place})"
+            self.outer.add(replace(d, what=what, related=(*d.related, self.place)))
 
 
 class DiscardingSink(Sink):

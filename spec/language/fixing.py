@@ -14,6 +14,7 @@ from pathlib import Path
 from leasehold.spec.language.diagnostics import Diagnostic, EntryFix, Fix, Place, SpecError, WordFix
 from leasehold.spec.language.load import SHIPPED, load_files, shipped_folder
 from leasehold.spec.language.read.editing import CannotEdit, YamlEditor
+from leasehold.spec.language.read.source import open_texts
 
 MOST_PASSES = 20
 
@@ -75,7 +76,8 @@ def fixed(name_or_folder: str, settings: Mapping[str, str]) -> FixedText:
 
 def _findings(name_or_folder: str, settings: Mapping[str, str], texts: Mapping[Path, str]) -> Sequence[Diagnostic]:
     try:
-        return load_files(name_or_folder, settings, texts=texts).warnings
+        with open_texts(texts):
+            return load_files(name_or_folder, settings).warnings
     except SpecError as error:
         return error.diagnostics
 

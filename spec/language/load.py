@@ -8,7 +8,7 @@ sense. What rests on typed machines (refinement, tasks that outlive their state,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from importlib import resources
 from pathlib import Path
@@ -102,13 +102,38 @@ def load(
     return load_files(name_or_folder, settings or {}, (), more)
 
 
+@dataclass(frozen=True)
+class Reading:
+    """All that comes of reading a system, right or wrong.
+
+    Attributes:
+        files: its trees, as far as they can be read.
+        system: the model, where there are errors without what is wrong; None where a tree is missing.
+        findings: errors and warnings.
+    """
+
+    files: SpecFiles
+    system: m.System | None
+    findings: tuple[Diagnostic, ...]
+
+
+def read(folder: Path) -> Reading:
+    """Reads a system for its writer, who wants to know what is there while something is wrong."""
+    sink = Sink()
+    gatherer = Gatherer(folder, str(folder), sink)
+    try:
+        system, findings = _load(gatherer.gather(), sink, {}, (folder,))
+        return Reading(gatherer.files, system, tuple(findings.found))
+    except SpecError as error:
+        return Reading(gatherer.files, None, error.diagnostics)
+
+
 def load_files(
     name_or_folder: str | Path,
     settings: Mapping[str, str | int | bool],
     trail: tuple[Path, ...] = (),
     more: Sequence[Path] = (),
     decided: bool = True,
-    texts: Mapping[Path, str] = {},
 ) -> m.System:
     """Loads a system.
 
@@ -118,7 +143,6 @@ def load_files(
         trail: the folders of those that refine it.
         more: as `load` takes it.
         decided: its properties are to be decided, so that limits of checkers count.
-        texts: of files, by their resolved paths, that stand for what is in them.
 
     Raises:
         SpecError: as `load`.
@@ -128,16 +152,35 @@ def load_files(
     if any(folder.resolve() == earlier.resolve() for earlier in trail):
         sink.error("refines_cycle", NOWHERE, trace=" -> ".join(map(str, (*trail, folder))))
         raise SpecError(sink.found)
-    given = {k: _word(v) for k, v in settings.items()}
-    files = Gatherer(folder, shown, sink, more, texts).gather()
+    files = Gatherer(folder, shown, sink, more).gather()
+    files.decided = decided
+    system, findings = _load(files, sink, {k: _word(v) for k, v in settings.items()}, (*trail, folder))
+    findings.raise_errors()
+    assert system is not None
+    return system
+
+
+def _load(
+    files: SpecFiles, sink: Sink, given: Mapping[str, str], trail: tuple[Path, ...]
+) -> tuple[m.System | None, Sink]:
+    """The model of a system's trees, and all that is found in them, with what was found in reading.
+
+    Args:
+        files: its trees.
+        sink: what was found in reading.
+        given: values for constants.
+        trail: its folder, behind those that refine it.
+
+    Raises:
+        SpecError: a tree is missing, or a value that was given is wrong.
+    """
     if files.system is None or any(unreadable(d.code) for d in sink.errors):
         raise SpecError(sink.found)
     files.roles = {name: with_shared(name, node, sink) for name, node in files.roles.items()}
-    files.decided = decided
 
     def built(values: Mapping[str, str], excused: Mapping[tuple[str, Place], str]) -> tuple[m.System | None, Sink]:
         fresh = Sink([*sink.found], {*sink.seen}, excused)
-        return _build(files, values, fresh, (*trail, folder)), fresh
+        return _build(files, values, fresh, trail), fresh
 
     system, findings = built(given, {})
     if any(d.depends for d in findings.errors):
@@ -145,9 +188,7 @@ def load_files(
         system, findings = built(given, excused) if excused else (system, findings)
     if given and findings.errors:
         raise SpecError(_blamed_on_values(given, findings.found, built({}, {})[1].found))
-    findings.raise_errors()
-    assert system is not None
-    return system
+    return system, findings
 
 
 def _blamed_on_values(

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from leasehold.spec.language.diagnostics import NOWHERE, Place, Sink
 from leasehold.spec.language.read import shape, shape_check
-from leasehold.spec.language.read.source import UNDIGESTED, YamlNode, read_file, read_text
+from leasehold.spec.language.read.source import UNDIGESTED, YamlNode, read_file
 
 MAX_FILES = 64
 _SECTIONS = ("constants", "types", "roles", "channels", "actors", "environment", "definitions", "shared")
@@ -35,11 +35,21 @@ class Item:
     node: YamlNode
 
 
+@dataclass(frozen=True, slots=True)
+class FileTree:
+    """A file's tree, and the shape that it should have."""
+
+    path: Path
+    node: YamlNode
+    record: shape.RecordShape
+
+
 @dataclass
 class SpecFiles:
     """All declarations of a system, by section and name."""
 
     folder: Path
+    trees: dict[Path, FileTree] = field(default_factory=dict)  # by resolved path
     system: YamlNode | None = None
     sections: dict[str, dict[str, Item]] = field(default_factory=lambda: {s: {} for s in _SECTIONS})
     messages: dict[str, Item] = field(default_factory=dict)
@@ -70,10 +80,8 @@ def _plain(node: YamlNode) -> object:
 class Gatherer:
     """Reads the files of one folder; every trouble goes to the sink."""
 
-    def __init__(
-        self, folder: Path, shown: str, sink: Sink, more: Sequence[Path] = (), texts: Mapping[Path, str] = {}
-    ) -> None:
-        self.folder, self.shown, self.sink, self.more, self.texts = folder, shown, sink, more, texts
+    def __init__(self, folder: Path, shown: str, sink: Sink, more: Sequence[Path] = ()) -> None:
+        self.folder, self.shown, self.sink, self.more = folder, shown, sink, more
         self.files = SpecFiles(folder)
         self.count = 0
 
@@ -93,9 +101,9 @@ class Gatherer:
             if node is not None and node.kind == "mapping":
                 self._merge_named(node)
         for path in self.more:
-            node = self._tree(path, str(path))
+            node = read_file(path, str(path), self.sink)
             if node is not None:
-                shape_check.check_shape(node, shape.FILES["invariants"], self.sink)
+                self._check(path, node, shape.FILES["invariants"])
                 if node.kind == "mapping":
                     self._merge(files.properties, as_mapping(node.get("properties")), "properties")
         for name, item in files.sections["roles"].items():
@@ -112,10 +120,6 @@ class Gatherer:
         if lemmas is not None and lemmas.kind == "mapping":
             self._merge(files.lemmas, as_mapping(lemmas.get("lemmas")), "lemmas")
         return files
-
-    def _tree(self, path: Path, shown: str) -> YamlNode | None:
-        text = self.texts.get(path.resolve()) if self.texts else None
-        return read_file(path, shown, self.sink) if text is None else read_text(text, shown, self.sink)
 
     def _show(self, path: Path) -> str:
         try:
@@ -134,11 +138,15 @@ class Gatherer:
             return None
         if not self._counted(Place(shown) if asked == NOWHERE else asked):
             return None
-        node = self._tree(path, shown)
+        node = read_file(path, shown, self.sink)
         if node is None:
             return None
-        shape_check.check_shape(node, record, self.sink)
+        self._check(path, node, record)
         return node
+
+    def _check(self, path: Path, node: YamlNode, record: shape.RecordShape) -> None:
+        self.files.trees[path.resolve()] = FileTree(path, node, record)
+        shape_check.check_shape(node, record, self.sink)
 
     def _counted(self, asked: Place) -> bool:
         """Counts one more file, and returns whether it may be read."""
@@ -184,7 +192,7 @@ class Gatherer:
             record = shape.FILES["invariants"]
         else:
             record = shape.PART
-        shape_check.check_shape(fragment, record, self.sink)
+        self._check(path, fragment, record)
         if any(unreadable(d.code) and d.place.file == fragment.place.file for d in self.sink.found):
             return
         if record is shape.PART:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import keyword
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -89,9 +91,24 @@ class KeyedNode:
     value: YamlNode
 
 
+_OPEN: ContextVar[Mapping[Path, str]] = ContextVar("open texts")
+
+
+@contextmanager
+def open_texts(texts: Mapping[Path, str]) -> Iterator[None]:
+    """Lets texts stand for files, by resolved path, in all that is read meanwhile: an editor has not saved them."""
+    token = _OPEN.set(texts)
+    try:
+        yield
+    finally:
+        _OPEN.reset(token)
+
+
 def read_file(path: Path, shown: str, sink: Sink) -> YamlNode | None:
     """Reads one YAML file; reports every mistake to the sink, and then returns None."""
     start = Place(shown)
+    if (texts := _OPEN.get({})) and (text := texts.get(path.resolve())) is not None:
+        return read_text(text, shown, sink)
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):

@@ -8,7 +8,9 @@ are states because the left side is a state.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -43,6 +45,29 @@ EXTREMES = ("min", "max")  # of numbers, or of a clause
 FUNCTIONS = (*QUANTIFIERS, *operators.FUNCTIONS, "old", "took", "ignored", "accepts", "pending", *get_args(x.QueryName))
 
 
+@dataclass(frozen=True, slots=True)
+class TypedPart:
+    """A part of an expression's text, from a place up to another, and what it stands for."""
+
+    start: Place
+    end: Place
+    meaning: x.Expression | Definition
+
+
+_TRACED: ContextVar[list[TypedPart] | None] = ContextVar("typed parts", default=None)
+
+
+@contextmanager
+def traced() -> Iterator[list[TypedPart]]:
+    """Collects the parts of all expressions that are typed meanwhile; the outer ones come after those within them."""
+    parts: list[TypedPart] = []
+    token = _TRACED.set(parts)
+    try:
+        yield parts
+    finally:
+        _TRACED.reset(token)
+
+
 @dataclass
 class Work:
     """The amount of inference in an expression and in all definitions that it uses."""
@@ -58,6 +83,7 @@ class Inference:
     def __init__(self, text: Syntax, sink: Sink, work: Work | None = None) -> None:
         self.text, self.sink = text, sink
         self.work = work or Work()
+        self.parts = _TRACED.get()
 
     # Reporting
 
@@ -110,7 +136,13 @@ class Inference:
         self.work.depth += 1
         result: x.Expression = method(tree, scope, expected)
         self.work.depth -= 1
+        self.trace(tree, result)
         return result
+
+    def trace(self, tree: ast.expr, meaning: x.Expression | Definition) -> None:
+        if self.parts is not None and tree.end_col_offset is not None:
+            end = self.text.node.inside(self.text.lead + tree.end_col_offset)
+            self.parts.append(TypedPart(self.place(tree), end, meaning))
 
     def of(self, tree: ast.expr, scope: Scope, expected: Type) -> x.Expression:
         return self.want(self.infer(tree, scope, expected), expected, tree)
@@ -139,7 +171,8 @@ class Inference:
         inner = scope.within(
             d, {p: ParameterArgument(self, a, scope) for p, a in zip(d.parameters, arguments, strict=True)}
         )
-        sink = Within(self.sink, f"in `{d.usage}`, used at {self.place(tree)}")
+        self.trace(tree, d)
+        sink = Within(self.sink, f"in `{d.usage}`", self.place(tree))
         return type(self)(d.text, sink, self.work).infer(d.text.tree, inner, expected)
 
     # Names
