@@ -22,6 +22,7 @@ from leasehold.checker.explore.expectations import NEVER_TAKEN, Difference, diff
 from leasehold.checker.explore.resources import memory_for_a_search
 from leasehold.checker.explore.unread import Unread, unread
 from leasehold.checker.host.mutant_results import Missed, kept
+from leasehold.checker.host.verdicts import keep_verdicts
 from leasehold.checker.prove import ANY, StoredProof, Unencodable, limit_memory, stopped_by_signals, store, stored
 from leasehold.checker.prove import prove as prove_all
 from leasehold.cli import search
@@ -162,6 +163,7 @@ def check(
         proof = stored(model) or (_proof(model, limits(expectation)) if proving else None)
         exploration = search.explore_with_progress(model, limits(expectation), engine=engine)
         runs.append(_Run(exploration, expectation, differences(exploration, expectation), proof))
+        keep_verdicts(system, model, "check", {p.name: p.verdict for p in exploration.properties})
         if not as_json and not write:
             if len(runs) > 1:
                 screen.print()

@@ -16,6 +16,7 @@ from leasehold.checker.explore.expectations import expectation_for
 from leasehold.checker.explore.graph.fairness import Fairness
 from leasehold.checker.explore.properties import DEADLOCK, OF_THE_LANGUAGE, REFINES, only_these
 from leasehold.checker.host.deadline import LEAST_GRACE, OutOfTime, alarm_at
+from leasehold.checker.host.verdicts import keep_verdicts
 from leasehold.cli import search
 from leasehold.cli.common import Exit, console, no_such, print_json, system_options, verb, warn_of_values
 from leasehold.reports import terminal
@@ -123,6 +124,9 @@ def explore(
     if only:
         wanted = {*only, *_ALWAYS_JUDGED}
         exploration = replace(exploration, properties=tuple(p for p in exploration.properties if p.name in wanted))
+    options = [] if budget is None else ["--faults", str(budget)]
+    options += [] if fairness is Fairness.SPEC else ["--fairness", fairness.value]
+    keep_verdicts(system, model, "explore", {p.name: p.verdict for p in exploration.properties}, options)
     if as_json:
         report = json_report(exploration)
         if fairness is not Fairness.SPEC:
@@ -133,8 +137,6 @@ def explore(
             report["why_not_asked"] = not_asked
         print_json(report)
     else:
-        options = [] if budget is None else ["--faults", str(budget)]
-        options += [] if fairness is Fairness.SPEC else ["--fairness", fairness.value]
         replay = partial(replay_command, model, system, options=options)
         _print(exploration, show, brief, replay, with_left_over=not only and budget is None)
         if after is not None:

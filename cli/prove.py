@@ -20,6 +20,7 @@ from rich.table import Table
 from leasehold.checker.explore import Progress
 from leasehold.checker.explore.resources import memory_for_a_search
 from leasehold.checker.host.deadline import ended_at
+from leasehold.checker.host.verdicts import keep_verdicts
 from leasehold.checker.prove import (
     LIMIT_SECONDS,
     Certificate,
@@ -145,6 +146,8 @@ def prove(
             limit_memory(most, jobs)
         with ended_at(None if end is None else end + LAST_SECONDS, _say_late, Exit.UNDECIDED):
             proof = _proved(model, setting if end is None else replace(setting, until=end), small, jobs, cases)
+    options = [*(f"--instances {one}" for one in instances), *(["--no-faults"] if no_faults else [])]
+    keep_verdicts(system, model, "prove", {v.name: v.verdict for v in proof.verdicts}, options)
     if certificate is not None and proof.induction is not None:
         with interruptible(), stopped_by_signals():
             _write(certificate, Certificate(proof.strengthened or model, setting, proof.induction))

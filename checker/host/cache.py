@@ -1,4 +1,4 @@
-"""The cache of what the checker would have to make again: proofs, results of mutants, and checkpoints."""
+"""The cache of what the checker would have to make again: proofs, results of mutants, verdicts, and checkpoints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tempfile import mkstemp
 
 VARIABLE, LIMIT_VARIABLE = "LEASEHOLD_CACHE", "LEASEHOLD_CACHE_LIMIT"
 LIMIT_BYTES = 10_000_000_000
-KINDS = ("checkpoints", "mutants", "proofs")  # the folders of the cache
+KINDS = ("checkpoints", "mutants", "proofs", "verdicts")  # the folders of the cache
 SOURCES = (".py", ".yaml", ".c", ".h")  # a checkout has the C engine's text; what is installed changes as a whole
 
 
