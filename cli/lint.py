@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 import click
 
+from leasehold.checker.crash.unmet import FILE as CRASH_FILE
 from leasehold.checker.crash.unmet import explanations
+from leasehold.checker.host.mutant_results import BATTERY
 from leasehold.checker.mutation.battery import SystemLoader, battery_of
 from leasehold.cli.common import (
     Exit,
@@ -116,11 +119,7 @@ def _findings(systems: Iterable[str], settings: Mapping[str, str]) -> list[Diagn
             findings += error.diagnostics
             continue
         findings += model.warnings
-        for read in (_budgets, _crash_points, _mutants, _bounds):
-            try:
-                read(system, settings, model)
-            except SpecError as error:
-                findings += error.diagnostics
+        findings += findings_beyond(system, settings, model, (*AS_TYPED, *BY_FILE.values()))
     return findings
 
 
@@ -153,3 +152,21 @@ def _bounds(system: str, settings: Mapping[str, str], model: System) -> None:
 
 def _mutants(system: str, settings: Mapping[str, str], model: System) -> None:
     battery_of(SystemLoader(system))
+
+
+Reader: TypeAlias = Callable[[str, Mapping[str, str], System], None]
+AS_TYPED: tuple[Reader, ...] = (_budgets, _bounds)
+BY_FILE: Mapping[str, Reader] = {CRASH_FILE: _crash_points, BATTERY: _mutants}  # they take seconds
+
+
+def findings_beyond(
+    system: str, settings: Mapping[str, str], model: System, readers: Iterable[Reader]
+) -> list[Diagnostic]:
+    """The findings of readers that come after the loader."""
+    findings: list[Diagnostic] = []
+    for read in readers:
+        try:
+            read(system, settings, model)
+        except SpecError as error:
+            findings += error.diagnostics
+    return findings

@@ -30,6 +30,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "serve": "serve:serve",
         "init": "init:init",
         "schema": "schema:schema",
+        "lsp": "lsp:lsp",
         "cache": "cache:cache",
     },
     "Running actors": {

@@ -183,7 +183,7 @@ class Gatherer:
             return
         if not self._counted(item.place):
             return
-        fragment = self._tree(path, self._show(path))
+        fragment = read_file(path, self._show(path), self.sink)
         if fragment is None:
             return
         if fragment.get("messages") is not None:
