@@ -15,7 +15,7 @@ MOST_RUNS = 4  # whose verdicts are shown
 
 
 def hover_text(occurrence: Occurrence, folder: Path, system: System | None) -> str:
-    """What is known of a name, as Markdown.
+    """Returns all that is known of a name, as Markdown.
 
     Args:
         occurrence: the name.

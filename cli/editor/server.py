@@ -86,7 +86,7 @@ class EditorServer(LanguageServer):
         return lsp.Position(line, self.workspace.position_codec.client_num_units(before))
 
     def range_of(self, start: Place, end: Place | None = None) -> lsp.Range:
-        """From a place to another, or over the name or letter that stands there."""
+        """The range from a place to another, or over the name or letter that stands there."""
         lines = self.lines(Path(start.file))
         if end is None:
             marked = _MARKED.match(lines[start.line - 1], start.column - 1) if start.line <= len(lines) else None
@@ -215,7 +215,7 @@ async def definition(ls: EditorServer, params: lsp.DefinitionParams) -> lsp.Loca
 
 @server.feature(lsp.TEXT_DOCUMENT_HOVER)
 async def hover(ls: EditorServer, params: lsp.HoverParams) -> lsp.Hover | None:
-    """What is known of the name under the cursor."""
+    """Returns all that is known of the name under the cursor."""
     found = await ls.asked_at(params.text_document.uri, params.position)
     if found is None:
         return None

@@ -1,7 +1,7 @@
 """The time from a change in an editor to its findings: `python -m tests.benchmarks.editor [SYSTEM...] [--changes N]`.
 
-A client of the protocol writes a misspelt state into a role's file, and mends it, again and again; the language server is
-a process of its own. A change counts until its findings are shown.
+A client of the protocol writes a misspelt state into a role's file, and mends it, again and again; the language server
+is a process of its own. A change counts until its findings are shown.
 """
 
 from __future__ import annotations
