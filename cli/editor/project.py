@@ -31,7 +31,7 @@ class Project:
         self.folder = folder
         self.findings: Sequence[Diagnostic] = ()
         self.table: SymbolTable | None = None
-        self._by_file: dict[str, list[Diagnostic]] = {}
+        self._by_file: Mapping[str, Sequence[Diagnostic]] = {}
 
     def renew(self, texts: Mapping[Path, str]) -> None:
         """Reads the system again; texts stand for files."""
@@ -44,18 +44,17 @@ class Project:
         self.findings = sorted(dict.fromkeys(found), key=lambda d: (d.place, d.code, d.what))
         self.table = SymbolTable(reading, parts, self.table)
 
-    def forget(self, file: Path) -> None:
-        """Drops what `judge` has found of a file, as it has another text now."""
-        self._by_file.pop(file.name, None)
+    def judge(self, file: Path, texts: Mapping[Path, str]) -> list[Diagnostic]:
+        """Judges a file of BY_FILE, which takes seconds; one of another name is judged by `renew`."""
+        with open_texts(texts):
+            reading = read(self.folder)
+            if reading.system is None or any(d.severity == "error" for d in reading.findings):
+                return []
+            return findings_beyond(str(self.folder), {}, reading.system, (BY_FILE[file.name],))
 
-    def judge(self, file: Path, texts: Mapping[Path, str]) -> None:
-        """Judges a file that takes seconds, such as mutation.yaml; those of other names are judged by `renew`."""
-        if reader := BY_FILE.get(file.name):
-            with open_texts(texts):
-                reading = read(self.folder)
-                if reading.system is not None and not any(d.severity == "error" for d in reading.findings):
-                    found = findings_beyond(str(self.folder), {}, reading.system, (reader,))
-                    self._by_file[file.name] = found
+    def judged(self, file: Path, findings: Sequence[Diagnostic]) -> None:
+        """Keeps the findings of `judge` in place of earlier ones; a reading may be under way in another thread."""
+        self._by_file = {**self._by_file, file.name: findings}
 
     @property
     def system(self) -> System | None:

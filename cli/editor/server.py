@@ -20,6 +20,7 @@ from pygls.uris import from_fs_path, to_fs_path
 import leasehold
 from leasehold.cli.editor.hover import hover_text
 from leasehold.cli.editor.project import Project, folder_of
+from leasehold.cli.lint import BY_FILE
 from leasehold.spec import Diagnostic
 from leasehold.spec.language.correction import correction
 from leasehold.spec.language.diagnostics import NOWHERE, Place, codes
@@ -107,18 +108,20 @@ class EditorServer(LanguageServer):
         return path, self.projects.setdefault(folder, OpenProject(Project(folder)))
 
     async def changed(self, uri: str, judged: bool = False) -> None:
-        """Reads a file's system again, and shows its findings; judges a file that takes seconds where that is asked."""
+        """Reads a file's system again, and shows its findings; where it is asked, also those that take seconds."""
         if (found := self.of(uri)) is None:
             return
         path, opened = found
         opened.asked += 1
-        opened.project.forget(path)
+        opened.project.judged(path, ())
         await self.fresh(opened)
-        if judged:
-            async with opened.lock:
-                await asyncio.to_thread(opened.project.judge, path, self.texts())
-            opened.asked += 1
-            await self.fresh(opened)
+        texts = self.texts()
+        if judged and path.name in BY_FILE:
+            judgement = await asyncio.to_thread(opened.project.judge, path, texts)
+            if self.texts().get(path) == texts.get(path):  # else it is about another text
+                opened.project.judged(path, judgement)
+                opened.asked += 1
+                await self.fresh(opened)
 
     async def fresh(self, opened: OpenProject) -> Project:
         """The project, read after the last change."""
