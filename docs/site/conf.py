@@ -22,6 +22,8 @@ project = "Leasehold"
 html_title = "Leasehold"
 html_theme = "furo"
 html_show_copyright = False
+highlight_language = "text"  # of blocks that name none
+smartquotes = False
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "docs/site/index"
 templates_path = ["templates"]
@@ -36,6 +38,7 @@ autodoc_default_options = {"members": True, "exclude-members": "__init__"}
 python_use_unqualified_type_names = True  # as the source has them
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
+napoleon_attr_annotations = False  # the signature has them
 
 _CODE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 
