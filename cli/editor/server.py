@@ -15,7 +15,8 @@ from pathlib import Path
 
 from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
-from pygls.uris import from_fs_path, to_fs_path
+from pygls.uris import to_fs_path
+from pygls.workspace import TextDocument
 
 import leasehold
 from leasehold.cli.editor.hover import hover_text
@@ -68,17 +69,25 @@ class EditorServer(LanguageServer):
 
     # Texts
 
-    def texts(self) -> dict[Path, str]:
-        """The texts of all open files, by resolved path."""
+    def documents(self) -> dict[Path, TextDocument]:
+        """All open files, by resolved path: the editor may have opened one by another name."""
         documents = self.workspace.text_documents.values()
-        return {path: d.source for d in documents if (path := _path(d.uri)) is not None}
+        return {path: document for document in documents if (path := _path(document.uri)) is not None}
+
+    def texts(self) -> dict[Path, str]:
+        return {path: document.source for path, document in self.documents().items()}
 
     def lines(self, path: Path) -> list[str]:
-        text = self.texts().get(path.resolve())
+        document = self.documents().get(path.resolve())
         try:
-            return (path.read_text(encoding="utf-8") if text is None else text).splitlines()
+            return (path.read_text(encoding="utf-8") if document is None else document.source).splitlines()
         except (OSError, ValueError):
             return []
+
+    def uri(self, path: Path) -> str:
+        """The name of a file, as the editor knows it."""
+        document = self.documents().get(path.resolve())
+        return path.resolve().as_uri() if document is None else document.uri
 
     def position(self, lines: list[str], place: Place) -> lsp.Position:
         """A place as the editor counts: from 0, and in its own units."""
@@ -95,7 +104,7 @@ class EditorServer(LanguageServer):
         return lsp.Range(self.position(lines, start), self.position(lines, end))
 
     def location(self, place: Place) -> lsp.Location:
-        return lsp.Location(_uri(Path(place.file)), self.range_of(place))
+        return lsp.Location(self.uri(Path(place.file)), self.range_of(place))
 
     # Reading
 
@@ -137,8 +146,12 @@ class EditorServer(LanguageServer):
         by_file: dict[Path, list[lsp.Diagnostic]] = {file: [] for file in opened.shown}
         for d in opened.project.findings:
             by_file.setdefault(self.file_of(d, opened.project), []).append(self.diagnostic(d, opened.project))
+        documents = self.documents()
         for file, diagnostics in by_file.items():
-            self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(_uri(file), diagnostics))
+            document = documents.get(file.resolve())
+            version = None if document is None else document.version
+            shown = lsp.PublishDiagnosticsParams(self.uri(file), diagnostics, version)
+            self.text_document_publish_diagnostics(shown)
         opened.shown = {file for file, diagnostics in by_file.items() if diagnostics}
 
     def file_of(self, d: Diagnostic, project: Project) -> Path:
@@ -175,10 +188,6 @@ class EditorServer(LanguageServer):
 def _path(uri: str) -> Path | None:
     name = to_fs_path(uri) if uri.startswith("file:") else None
     return None if name is None else Path(name).resolve()
-
-
-def _uri(path: Path) -> str:
-    return from_fs_path(str(path.resolve())) or ""
 
 
 server = EditorServer()

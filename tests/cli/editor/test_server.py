@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import sys
@@ -15,7 +16,7 @@ from click.testing import CliRunner
 from leasehold.checker.host.verdicts import keep_verdicts
 from leasehold.cli.main import cli
 from leasehold.spec import load
-from tests.systems import files_of, write
+from tests.systems import edited, files_of, write
 from tests.waiting import until
 
 lsp: Any = pytest.importorskip("lsprotocol.types", reason="leasehold[editor] is not installed")
@@ -29,16 +30,16 @@ class Editor:
     def __init__(self, client: Any, folder: Path) -> None:
         self.client, self.folder = client, folder
         self.shown: dict[str, list[Any]] = {}  # by file: the findings that are shown
-        self.updates = 0
+        self.history: list[Any] = []
         self.version = 0
         client.feature(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)(lambda params: self._show(params))
 
     def _show(self, params: Any) -> None:
         self.shown[Path(params.uri.removeprefix("file://")).name] = list(params.diagnostics)
-        self.updates += 1
+        self.history.append(params)
 
     def uri(self, file: str) -> str:
-        return (self.folder / file).resolve().as_uri()
+        return (self.folder / file).as_uri()
 
     def open(self, file: str) -> None:
         text = (self.folder / file).read_text(encoding="utf-8")
@@ -205,17 +206,29 @@ async def test_a_file_of_no_system_has_no_findings(tmp_path: Path) -> None:
     async with editor(tmp_path) as opened:
         opened.open("actor.yaml")
         assert await opened.hover("actor.yaml", "role: [\n", "r|ole") == ""
-        assert opened.updates == 0
+        assert opened.history == []
 
 
 async def test_of_many_changes_the_last_is_shown(tmp_path: Path) -> None:
     folder, file = write(tmp_path, FILES), "roles/door.yaml"
     async with editor(folder) as opened:
         opened.open(file)
-        for i in range(30):
+        for i in range(1, 31):
             opened.change(file, FILES[file].replace("to: closed", f"to: clsed{i}"))
-        await until(lambda: any("clsed29" in d.message for d in opened.shown.get("door.yaml", [])))
-        assert opened.updates < 30
+            await asyncio.sleep(0.002)
+        await until(lambda: any("clsed30" in d.message for d in opened.shown.get("door.yaml", [])))
+        assert len(opened.history) < 30
+        of_versions = [(d.message, p.version) for p in opened.history for d in p.diagnostics]
+        assert [message for message, version in of_versions if f"`clsed{version}`" not in message] == []
+
+
+async def test_findings_are_shown_under_the_name_by_which_a_file_was_opened(tmp_path: Path) -> None:
+    write(tmp_path / "house", edited(FILES, ("door.times <=", "door.tims <=")))
+    (tmp_path / "link").symlink_to(tmp_path / "house")
+    async with editor(tmp_path / "link") as opened:
+        opened.open("invariants.yaml")
+        await until(lambda: opened.history)
+        assert opened.history[0].uri == opened.uri("invariants.yaml") == f"file://{tmp_path}/link/invariants.yaml"
 
 
 def test_without_its_package_the_verb_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,7 +56,7 @@ def test_a_near_miss_is_written_in_place_of_the_word(
     assert line[column - 1 :].startswith(old)
 
 
-@pytest.mark.parametrize("near", [None, "`messages.yaml`, renamed", "`1..3`"])
+@pytest.mark.parametrize("near", [None, "`times`, renamed", "`1..3`"])
 def test_what_is_no_word_is_not_written(near: str | None) -> None:
     assert correction(Diagnostic("LH305", Place("a.yaml", 1, 1), "what", near), "tims < most") is None
 

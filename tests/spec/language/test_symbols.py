@@ -132,6 +132,8 @@ def test_names_of_before_stand_where_a_file_cannot_be_read(tmp_path: Path) -> No
     assert after.reading.system is None
     symbol = symbol_at("roles/door.yaml: to: cl|osed", folder, after)
     assert symbol == before.find("state", "door", "closed")
+    write(folder, edited(FILES, ("{open: bool}", "{open: [bool"), ("  closed:", "  shutup:")))
+    assert symbol_at("roles/door.yaml:   shut|up:", folder, table_of(folder, before)) is None  # there it was another
     write(folder, FILES | {"roles/door.yaml": FILES["roles/door.yaml"] + "\n]"})
     path, line, column = cursor("roles/door.yaml: to: cl|osed", folder)
     assert table_of(folder, before).at(path, line, column) is None  # nobody knows where it stands
