@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import stat
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Protocol
 
 log = logging.getLogger("leasehold.clock")
@@ -55,3 +58,65 @@ class RealClock:
             ahead = (self.now() + 1) * self.tick_seconds - time.time()
             # A calendar clock that was set back would make this a long sleep.
             await asyncio.sleep(min(max(ahead, self.tick_seconds / 100), self.tick_seconds))
+
+
+class ClockFileError(Exception):
+    """A file cannot be the clock of an actor; the message says why."""
+
+
+class FileClock:
+    """The tick that a file has, in digits: a test moves the clock by writing the file and asking the actor to look.
+
+    It has no `tick_seconds`, so actors whose time is real take no message of its actor, nor does it take theirs.
+
+    Args:
+        file: of the actor's user, and nobody else may write it.
+
+    Raises:
+        ClockFileError: it is no such file.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self._now = _tick_of(file)
+        self._on_tick: OnTick | None = None
+
+    def now(self) -> int:
+        return self._now
+
+    async def run(self, on_tick: OnTick) -> None:
+        self._on_tick = on_tick
+        await on_tick(self._now)
+        await asyncio.get_running_loop().create_future()
+
+    async def look(self) -> int:
+        """Takes the tick that the file has now, and returns it when the actor has done so.
+
+        Raises:
+            ClockFileError: the file has none, or an earlier one.
+        """
+        tick = _tick_of(self.file)
+        if tick < self._now:
+            raise ClockFileError(f"{self.file} has tick {tick}, which is before {self._now}; a clock does not go back")
+        self._now = tick
+        if self._on_tick is not None:
+            await self._on_tick(tick)
+        return tick
+
+
+def _tick_of(file: Path) -> int:
+    """The tick in a file that nobody else may write.
+
+    Raises:
+        ClockFileError: it is no such file.
+    """
+    try:
+        with file.open("rb") as opened:
+            about, text = os.fstat(opened.fileno()), opened.read(32)
+    except OSError as error:
+        raise ClockFileError(f"{file} cannot be read: {error.strerror or error}") from None
+    if about.st_uid != os.geteuid() or about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise ClockFileError(f"{file} could be written by others than the actor's user; give it to that user, mode 600")
+    if not text.strip().isdigit():
+        raise ClockFileError(f"{file} has no tick; write one in digits, as in 0")
+    return int(text)

@@ -183,10 +183,11 @@ def refusal(
         RecordError: the schema cannot be read.
     """
     old_ticks, new_ticks = (metadata.get(TICKS, b"").decode() for metadata in (kept, described))
-    if old_ticks and new_ticks and old_ticks != new_ticks:
+    if old_ticks and old_ticks != new_ticks:
+        clock = f"ticks of {new_ticks} s" if new_ticks else "a clock that is moved by hand"
         return RecordError(
-            f"the records of {actor} count time in ticks of {old_ticks} s, and it would run with ticks of {new_ticks} "
-            f"s, so that its leases would end at other times; set `tick_seconds: {old_ticks}` until none is left"
+            f"the records of {actor} count time in ticks of {old_ticks} s, and it would run with {clock}, "
+            f"so that its leases would end at other times; set `tick_seconds: {old_ticks}` until none is left"
         )
     body = kept.get(SPECIFICATION)
     if body is None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorOptions, Environment, Probe
-from leasehold.impl.clock import RealClock
+from leasehold.impl.clock import ActorClock, ClockFileError, FileClock, RealClock
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
 from leasehold.impl.handlers.handler import Handler
@@ -99,8 +99,15 @@ def build(config: Config, roles: tuple[str, ...] = ()) -> Built:
         store = store_from_url(config.store)
     with _of_key("listen", TransportError):
         transport = open_transport(config.listen)
-    clock = RealClock(config.clock.tick_seconds)
+    clock = _clock(config)
     return Built(Actor(identity, program, roles, store, transport, clock, environment, options), system, config, roles)
+
+
+def _clock(config: Config) -> ActorClock:
+    if not config.clock.file:
+        return RealClock(config.clock.tick_seconds)
+    with _of_key("clock.file", ClockFileError):
+        return FileClock(Path(config.clock.file))
 
 
 @contextmanager

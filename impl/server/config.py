@@ -47,9 +47,15 @@ class ConfigError(Exception):
 
 
 class ClockSettings(Struct, forbid_unknown_fields=True, frozen=True):
-    """The virtual clock: ticks of so many seconds since 1970. All actors of a system need the same."""
+    """The virtual clock: ticks of so many seconds since 1970. All actors of a system need the same.
+
+    Attributes:
+        tick_seconds: the length of a tick.
+        file: for tests: the file whose text is the tick, which a test moves; left out: time is real.
+    """
 
     tick_seconds: Seconds = 1.0
+    file: str = ""
 
 
 class Log(Struct, forbid_unknown_fields=True, frozen=True):

@@ -17,6 +17,7 @@
 | `POST /events/seal` | a seal of all events |
 | `POST /followers/NAME/acknowledge/N` | a follower has kept the events up to a position |
 | `POST /followers/NAME/leave` | it follows no more |
+| `POST /clock` | a test has moved the clock, which is a file: the actor takes the tick; where time is real it refuses |
 
 A service manager takes the demands of clients for leases as well:
 
@@ -52,6 +53,7 @@ from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.pruned import origin_of
 from leasehold.impl.actor.table import BELOW
+from leasehold.impl.clock import ClockFileError, FileClock
 from leasehold.impl.core.values import OPAQUE_DEEPEST
 from leasehold.impl.identity.signed import Refusal
 from leasehold.impl.server.config import ConfigError, Serving
@@ -192,6 +194,7 @@ class ControlSocket:
                 web.post("/units/{unit}/tell", self._tell_unit),
                 web.post("/units/{unit}/recover", self._recover_unit),
                 web.get("/metrics", self._show_metrics),
+                web.post("/clock", self._clock),
                 web.post("/demand", self._demand),
                 web.post("/leases/{lease}/flex", self._demand),
                 web.post("/leases/{lease}/prolong", self._demand),
@@ -316,6 +319,19 @@ class ControlSocket:
                 return {"lease": lease} if command == "demand" else {}
         played = ", ".join(sorted(policies)) or "no role with a policy"
         raise Rejected(409, f"{self.actor.identity.name} ({played}) has no policy that takes a {command}")
+
+    async def _clock(self, request: web.Request) -> Any:
+        """Takes the tick that the clock's file has, in an actor that was started for a test."""
+        clock, name = self.actor.clock, self.actor.identity.name
+        if not isinstance(clock, FileClock):
+            raise Rejected(
+                409,
+                f"the time of {name} is real, and nobody moves it; only an actor with `clock: {{file: FILE}}` takes it",
+            )
+        try:
+            return {"now": await clock.look()}
+        except ClockFileError as error:
+            raise Rejected(409, f"clock.file: {error}") from None
 
     async def _tell(self, request: web.Request) -> Any:
         given = await read_body(request, {"event": str}, {"machine": str, "fields": dict})

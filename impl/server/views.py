@@ -45,6 +45,7 @@ class Views:
             "address": actor.codec.address,
             "epoch": actor.epoch,
             "running": actor.running,
+            "idle": actor.idle,
             "low": low_words(actor.store),
             "now": actor.clock.now(),
             "tick_seconds": self.tick_seconds,

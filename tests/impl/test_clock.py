@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+from pathlib import Path
 
 import pytest
 
 from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl import clock
-from leasehold.impl.clock import STANDS_STILL, RealClock
+from leasehold.impl.clock import STANDS_STILL, ClockFileError, FileClock, RealClock
 from leasehold.impl.core.codec import RecordError
 from leasehold.impl.lease.fleet import SITE
 
@@ -137,3 +139,54 @@ async def test_a_tick_comes_when_it_begins_whenever_the_clock_was_started(
     assert list(first) == numbers
     assert len(numbers) >= 5
     assert list(first.values()) == [0, *(pytest.approx(n * tick - phase, abs=0.05) for n in range(1, len(first)))]
+
+
+async def test_a_test_moves_the_clock_that_is_a_file(tmp_path: Path) -> None:
+    file, heard = tmp_path / "clock", list[int]()
+    file.write_text("3")
+    by_hand = FileClock(file)
+    assert await by_hand.look() == 3, "nobody runs yet"
+
+    async def hear(now: int) -> None:
+        await asyncio.sleep(0)
+        heard.append(now)
+
+    running = asyncio.get_running_loop().create_task(by_hand.run(hear))
+    await asyncio.sleep(0.1)
+    file.write_text("5\n")
+    assert by_hand.now() == 3, "it has not looked"
+    assert await by_hand.look() == by_hand.now() == 5
+    assert heard == [3, 5], "the tick is taken before it says so"
+    file.write_text("4")
+    with pytest.raises(ClockFileError, match="has tick 4, which is before 5; a clock does not go back"):
+        await by_hand.look()
+    assert by_hand.now() == 5
+    running.cancel()
+
+
+@pytest.mark.parametrize("text", ["", "-1", "soon", "1.5"])
+def test_a_file_without_a_tick_is_no_clock(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "clock"
+    file.write_text(text)
+    with pytest.raises(ClockFileError, match="has no tick; write one in digits, as in 0"):
+        FileClock(file)
+    with pytest.raises(ClockFileError, match="cannot be read: No such file"):
+        FileClock(tmp_path / "other")
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602])
+def test_a_file_that_others_may_write_is_no_clock(mode: int, tmp_path: Path) -> None:
+    file = tmp_path / "clock"
+    file.write_text("0")
+    file.chmod(mode)
+    with pytest.raises(ClockFileError, match="could be written by others than the actor's user"):
+        FileClock(file)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_file_of_another_user_is_no_clock(tmp_path: Path) -> None:
+    file = tmp_path / "clock"
+    file.write_text("0")
+    os.chown(file, 65534, 65534)
+    with pytest.raises(ClockFileError, match="could be written by others than the actor's user"):
+        FileClock(file)

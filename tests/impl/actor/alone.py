@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from leasehold.faults.simulation.clock import SimulatedClock
 from leasehold.faults.simulation.network import SimulatedNetwork, SimulatedTransport
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorOptions, Environment, Probe, RetryPolicy
+from leasehold.impl.clock import ActorClock
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
 from leasehold.impl.handlers.handler import Done, HandlerAction, NullHandler
@@ -44,7 +44,7 @@ def alone(
     role: str,
     store: Store,
     handlers: Mapping[str, Any],
-    clock: SimulatedClock,
+    clock: ActorClock,
     *more: str,
     options: ActorOptions | None = None,
     probes: tuple[Probe, ...] = (),

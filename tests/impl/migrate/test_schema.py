@@ -136,7 +136,7 @@ def metadata(schema: RecordSchema | None = NEW, ticks: str = "") -> Mapping[str,
         (metadata(), metadata(), None),
         (metadata(ticks="1"), metadata(ticks="1"), None),
         (metadata(), metadata(ticks="1"), None),
-        (metadata(ticks="1"), metadata(), None),  # a clock that is moved by hand
+        (metadata(ticks="1"), metadata(), "and it would run with a clock that is moved by hand"),
         (metadata(ticks="1"), metadata(ticks="60"), "ticks of 1 s, and it would run with ticks of 60 s"),
         (metadata(None, "1"), metadata(None, "60"), "set `tick_seconds: 1` until none is left"),
         (metadata(msgspec.structs.replace(NEW, digest="ab" * 32)), metadata(), "written by lease abababababab, and"),

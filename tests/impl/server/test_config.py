@@ -98,7 +98,7 @@ def test_what_handlers_a_role_needs_is_the_specifications_to_say() -> None:
         ("nme: a\n", "there is no key `nme`; did you mean name? (keys: name, store"),
         (
             "clock: {tick_secs: 1}\n",
-            "clock: there is no key `tick_secs`; did you mean tick_seconds? (keys: tick_seconds)",
+            "clock: there is no key `tick_secs`; did you mean tick_seconds? (keys: tick_seconds, file)",
         ),
         ("clock: {tick_seconds: 0}\n", "clock.tick_seconds: expected a number > 0.0"),
         ("log: {form: xml}\n", "log.form: invalid enum value 'xml'"),

@@ -13,6 +13,7 @@ import pytest
 from leasehold.faults.simulation.clock import SimulatedClock
 from leasehold.faults.simulation.lease import Cluster
 from leasehold.impl.actor.actor import Actor
+from leasehold.impl.clock import ActorClock, FileClock, RealClock
 from leasehold.impl.server.client import Client, ClientError
 from leasehold.impl.server.control import ControlSocket
 from leasehold.impl.server.views import Views
@@ -111,3 +112,27 @@ async def test_an_actor_removes_its_own_socket_and_no_other_one(tmp_path: Path) 
                 (tmp_path / "b.sock").rename(path)
                 before = path.stat().st_ino
         assert path.stat().st_ino == before
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize("real", [True, False])
+async def test_nobody_moves_the_clock_of_an_actor_whose_time_is_real(real: bool, tmp_path: Path) -> None:
+    file = tmp_path / "clock"
+    file.write_text("7")
+    clock: ActorClock = RealClock() if real else FileClock(file)
+    actor = alone(program_of(PAIR), "early", MemoryStore(Disk()), {}, clock, "late")
+    await actor.start()
+    async with listening(actor, load(PAIR), tmp_path / "a.sock") as ask:
+        before = (await ask("get", "about"))["now"]
+        file.write_text("9")
+        if real:
+            with pytest.raises(ClientError, match=r"the time of own is real, and nobody moves it; only an actor with"):
+                await ask("post", "clock")
+            assert (await ask("get", "about"))["now"] - before in (0, 1)
+        else:
+            assert await ask("post", "clock") == {"now": 9}
+            assert (await ask("get", "about"))["now"] == 9
+            file.write_text("8")
+            with pytest.raises(ClientError, match=r"clock\.file: .* has tick 8, which is before 9"):
+                await ask("post", "clock")
+    await actor.stop()

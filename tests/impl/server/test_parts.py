@@ -684,6 +684,15 @@ def test_each_setting_of_an_actor_arrives_where_it_is_used(broker_folder: Path) 
     assert build(parse_config({**NEEDED, "inventory": {"units": [{"name": "n"}]}}), twice).roles == ("broker",)
 
 
+def test_a_clock_that_a_test_moves_sets_an_actor_apart_from_those_whose_time_is_real(broker_folder: Path) -> None:
+    with pytest.raises(ConfigError, match=r"clock\.file: hand cannot be read: No such file"):
+        built(clock={"file": "hand"})
+    Path("hand").write_text("12")
+    by_hand, real = built(clock={"file": "hand"}).actor, built().actor
+    assert by_hand.clock.now() == 12
+    assert real.codec.agreement == f"{by_hand.codec.agreement}.1", "neither takes a message of the other"
+
+
 def test_a_process_serves_with_its_settings_and_leaves_nothing(
     broker_folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

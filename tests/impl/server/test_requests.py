@@ -333,6 +333,7 @@ async def test_an_actor_tells_of_itself_as_it_is(tmp_path: Path) -> None:
                 "address": actor.codec.address,
                 "epoch": 1,
                 "running": True,
+                "idle": actor.idle,
                 "low": "",
                 "now": 3,
                 "tick_seconds": 2.5,
