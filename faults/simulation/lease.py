@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from asyncio import AbstractEventLoop
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache, partial
 from typing import Any
 
 from leasehold.faults.simulation.cluster import SystemCluster
 from leasehold.faults.simulation.embedded import Embedded
 from leasehold.faults.simulation.network import PacketRule
+from leasehold.faults.simulation.schedule import Schedule
 from leasehold.faults.simulation.system import A, LocalSystem
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorOptions, Environment
@@ -87,12 +88,15 @@ class Cluster(LeaseActors[Actor], SystemCluster):
         transport: Callable[[str], Transport] | None = None,
         guest: Any = None,
         seed: int = 0,
+        schedule: Schedule | None = None,
     ) -> None:
         self.system, program = _compiled(**{"max_units": units, **(settings or {})})
         self.inventory = inventory_of(units)
         self.handler, self.guest = handler or SimulatedHandler(), guest or NullHandler()
         players = {role: name for name, role in ROLES.items()}
-        SystemCluster.__init__(self, program, rule, store, options, transport, players=players, seed=seed)
+        SystemCluster.__init__(
+            self, program, rule, store, options, transport, players=players, seed=seed, schedule=schedule
+        )
         self._number = 0
 
     def _handler(self, name: str, role: str) -> Any:
@@ -100,11 +104,20 @@ class Cluster(LeaseActors[Actor], SystemCluster):
 
     async def lease(self, units: int, until: int, term: int = 10, name: str = "") -> str:
         """Asks for units until a time, in terms of so many ticks; returns the name of the lease."""
-        self._number += 1
-        lease = name or f"{TENANT}:{self._number}"
-        await self.tenant.command("service_manager", "demand", lease, units, until, term)
+        lease = name or self.new_lease()
+        await self.demand(lease, units, until, term)
         await self.settle()
         return lease
+
+    def new_lease(self) -> str:
+        """Returns the name of a lease that nobody has asked for."""
+        self._number += 1
+        return f"{TENANT}:{self._number}"
+
+    def demand(self, lease: str, units: int, until: int, term: int) -> Awaitable[Any]:
+        """A client asks for a lease."""
+        asked: Awaitable[Any] = self.tenant.command("service_manager", "demand", lease, units, until, term)
+        return asked
 
     @property
     def tenant(self) -> Actor:
@@ -138,7 +151,11 @@ class EmbeddedCluster(Embedded[Cluster]):
 
     def lease(self, units: int, until: int, term: int = 10) -> str:
         """Asks for units until a time, renewed in terms of so many ticks; returns the name of the lease."""
-        return self._run(self.cluster.lease(units, until, term))
+        lease = self.cluster.new_lease()
+        self._settled(
+            lambda: self.cluster.demand(lease, units, until, term), lambda: self.cluster.wish(lease) is not None
+        )
+        return lease
 
     def flex(self, lease: str, units: int) -> None:
         """Wants another number of units, as soon as the lease can be extended."""
@@ -146,7 +163,7 @@ class EmbeddedCluster(Embedded[Cluster]):
 
     def close(self, lease: str) -> None:
         """Ends a lease, in any state."""
-        self._settled(lambda: self.cluster.tenant.tell(lease, "service_manager", "close"))
+        self._tell(TENANT, RecordKey(lease, "service_manager"), "close", {})
 
     def state(self, lease: str) -> dict[str, str | None]:
         """The state of the lease's machine at each role; None where it has none."""
@@ -159,8 +176,7 @@ class EmbeddedCluster(Embedded[Cluster]):
 
     def tell_unit(self, unit: str, event: str, /, **fields: Any) -> None:
         """An operator's, or a detector's, event for a unit of the site, such as `repaired`."""
-        key = self._unit(unit)
-        self._settled(lambda: self.cluster.site.tell(*key, event, fields))
+        self._tell(SITE, self._unit(unit), event, fields)
 
     def unit_state(self, unit: str) -> str:
         """The state of a unit's machine."""

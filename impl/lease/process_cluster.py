@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from leasehold.impl.lease.fleet import ROLES, SITE, TENANT, Fleet
-from leasehold.impl.processes.cluster import Processes
+from leasehold.impl.processes.cluster import FleetLinks, Processes, with_clock
+from leasehold.impl.processes.fleet import SystemFleet
 from leasehold.impl.server.client import ClientError
 from leasehold.impl.words import choices
 
@@ -19,12 +21,22 @@ class ProcessCluster(Processes[Fleet]):
 
     Args:
         units: of the site.
-        tick_seconds: of the clock.
+        tick_seconds: of a real clock; left out: the test moves it.
+        more: further keys of every configuration.
+        links: as `Processes` takes it.
         options: of the fleet.
     """
 
-    def __init__(self, units: int = 4, tick_seconds: float = 0.25, **options: Any) -> None:
-        super().__init__(Fleet(Path(tempfile.mkdtemp(prefix="leasehold-")), units, tick_seconds, **options))
+    def __init__(
+        self,
+        units: int = 4,
+        tick_seconds: float | None = None,
+        more: Mapping[str, Any] | None = None,
+        links: Callable[[SystemFleet], FleetLinks] | None = None,
+        **options: Any,
+    ) -> None:
+        folder, more = Path(tempfile.mkdtemp(prefix="leasehold-")), with_clock(more, tick_seconds)
+        super().__init__(Fleet(folder, units, tick_seconds or 1.0, more=more, **options), not tick_seconds, links)
 
     def lease(self, units: int, until: int, term: int = 10) -> str:
         """Asks for units until a time, renewed in terms of so many ticks; returns the name of the lease."""

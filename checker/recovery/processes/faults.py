@@ -314,7 +314,7 @@ def partition(rig: Rig, fault: ProcessFault) -> FaultScript:
     rig.parted = True
     yield Until.DUE
     assert rig.links is not None
-    heal = rig.links.part(parted)
+    heal = rig.links.part(parted.links)
     rig.say(f"{parted}: {'no message' if parted.both else 'what is sent there'} comes through")
     yield Until.MENDED
     heal()

@@ -10,7 +10,7 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from leasehold.checker.recovery.processes.proxy import DEAF, OPEN, TcpProxy
-from leasehold.faults.simulation.partition import ActorPartition, LinkCuts
+from leasehold.faults.simulation.partition import LinkCuts
 from leasehold.impl.identity import trust_file
 from leasehold.impl.identity.trust import readdress
 from leasehold.impl.processes.fleet import SystemFleet
@@ -21,9 +21,11 @@ class Links:
 
     Args:
         fleet: whose actors talk over HTTP.
+        mode: of the proxy of a link that is cut: `deaf`, its sender waits in vain; `cut`, it learns so at once.
     """
 
-    def __init__(self, fleet: SystemFleet) -> None:
+    def __init__(self, fleet: SystemFleet, mode: str = DEAF) -> None:
+        self.mode = mode
         fleet.trusts = {name: f"trust-{name}.yaml" for name in fleet.roles}
         fleet.prepare()
         self.proxies: dict[tuple[str, str], TcpProxy] = {}
@@ -38,10 +40,11 @@ class Links:
                     own = readdress(own, receiver, f"http://127.0.0.1:{proxy.port}")
             trust_file.save(fleet.folder / file, own)
 
-    def part(self, partition: ActorPartition) -> Callable[[], None]:
-        """Returns what one actor sends to the other does not come any more; returns what heals it."""
-        self._turn(partition.links, DEAF)
-        return self._cuts.part(partition.links, partial(self._turn, mode=OPEN))
+    def part(self, links: Iterable[tuple[str, str]]) -> Callable[[], None]:
+        """Cuts links, each of a sender and a receiver: what is sent does not come; returns what heals them."""
+        cut = frozenset(links)
+        self._turn(cut, self.mode)
+        return self._cuts.part(cut, partial(self._turn, mode=OPEN))
 
     def _turn(self, links: Iterable[tuple[str, str]], mode: str) -> None:
         for link in links:

@@ -30,11 +30,12 @@ from leasehold.checker.recovery.simulated_run import MOST_LOST
 from leasehold.faults.simulation.disk import DiskFault, FailingDisk, FailingStore
 from leasehold.faults.simulation.loop import Livelock
 from leasehold.faults.simulation.network import NO_FAULTS, NetworkConditions
+from leasehold.faults.simulation.schedule import CRASH_POINTS
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
-from leasehold.impl.notices import Kind, Notice, SimulatedCrash
+from leasehold.impl.notices import Notice, SimulatedCrash
 from leasehold.spec import load
 
 TICK = 1.0  # seconds of a tick
@@ -235,7 +236,7 @@ class RandomRun(LeaseRun):
 
     def _hear(self, notice: Notice) -> None:
         """Stops an actor amid its work."""
-        if notice.actor not in self.within or notice.kind not in (Kind.COMMIT, Kind.COMMITTED, Kind.SEND, Kind.CALL):
+        if notice.actor not in self.within or notice.kind not in CRASH_POINTS:
             return
         left, ticks = self.within[notice.actor]
         if left > 1:
