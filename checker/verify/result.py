@@ -154,11 +154,21 @@ def drawn_path(layout: Layout, cuts: Sequence[Cut]) -> Path:
 
 def path_of(system: System, chains: Mapping[str, Sequence[AnyEvent]], lease: str) -> Path:
     """The path of a lease as all of these events tell it."""
-    cuts = ConsistentCuts(CutsOfSystem(system), chains)
+    known = CutsOfSystem(system)
+    return drawn_path(known.layout, cuts_of(known, chains)[lease])
+
+
+def cuts_of(known: CutsOfSystem, chains: Mapping[str, Sequence[AnyEvent]]) -> dict[str, list[Cut]]:
+    """The cuts of each run that these events tell of, by its name."""
+    cuts = ConsistentCuts(known, chains)
     for actor, events in chains.items():
         cuts.add(actor, events)
     cuts.close()
-    return drawn_path(cuts.known.layout, [cut for cut in cuts.ready() if isinstance(cut, Cut) and cut.run == lease])
+    runs: dict[str, list[Cut]] = {}
+    for cut in cuts.ready():
+        if isinstance(cut, Cut):
+            runs.setdefault(cut.run, []).append(cut)
+    return runs
 
 
 def _steps(layout: Layout, cut: Cut, before: Cut) -> Iterator[Step]:

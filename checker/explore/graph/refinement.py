@@ -47,10 +47,29 @@ class Abstraction:
         self.initial = frozenset(self.world.initial_states())
         self.name = refines.abstract.name
 
+    def image(self, state: State) -> State:
+        """The state that a state is mapped to."""
+        mapped: State = self._mapped(state, (), -1)
+        return mapped
+
+    def allows(self, before: State, after: State) -> bool:
+        """Returns whether a pair of mapped states is a step of the abstract system, or changes nothing."""
+        return before == after or any(target == after for _, target in self.world.successors(before, ()))
+
+    def not_initial(self, mapped: State) -> str:
+        """Returns what is wrong with a run that begins in a state that is mapped to this one; empty: nothing is."""
+        if mapped in self.initial:
+            return ""
+        return f"an initial state that `{self.name}` does not have: {self.words(mapped)}"
+
+    def no_step(self, before: State, after: State) -> str:
+        """Returns what is wrong with a pair of mapped states that is no step."""
+        return f"a step that `{self.name}` does not have: from {self.words(before)} to {self.words(after)}"
+
     def of(self, states: Iterable[State]) -> tuple[list[State], Any]:
         """The mapped states, and the number among them for each of some states: an array."""
         numbers: dict[State, int] = {}
-        mapped = [numbers.setdefault(self._mapped(s, (), -1), len(numbers)) for s in states]
+        mapped = [numbers.setdefault(self.image(s), len(numbers)) for s in states]
         return [*numbers], np.array(mapped, dtype=np.int64)
 
     def words(self, state: State) -> str:
@@ -59,9 +78,14 @@ class Abstraction:
         return ", ".join(f"{name}={value}" for name, value in shown.items())
 
 
+def doc_of(refines: Refinement) -> str:
+    """Returns the claim that a refinement makes, in a sentence."""
+    return refines.doc or f"Every step is one of {refines.abstract.name}, or changes nothing there."
+
+
 def decide(refines: Refinement, graph: Graph | None, paths: Paths, complete: bool, why: str) -> PropertyResult:
     """The verdict on a refinement; without a graph it is left open."""
-    doc = refines.doc or f"Every step is one of {refines.abstract.name}, or changes nothing there."
+    doc = doc_of(refines)
 
     def verdict(of: Verdict, path: Path | None = None, reason: str = "") -> PropertyResult:
         return PropertyResult(KIND, KIND, of, doc, "", path, reason)
@@ -74,26 +98,17 @@ def decide(refines: Refinement, graph: Graph | None, paths: Paths, complete: boo
     for n, number in enumerate(of.tolist()):
         if labels.depths[labels.of[n][0]]:
             break  # states are numbered breadth first
-        if mapped[number] not in abstraction.initial:
-            reason = f"an initial state that `{abstraction.name}` does not have: {abstraction.words(mapped[number])}"
+        if reason := abstraction.not_initial(mapped[number]):
             return verdict("violated", paths.to(n), reason)
     begins = of[graph.sources]
     pairs, which = np.unique(begins * len(mapped) + of[graph.targets], return_inverse=True)
-    wrong = np.array([not _is_step(abstraction, mapped, divmod(p, len(mapped))) for p in pairs.tolist()], dtype=bool)
+    asked = (divmod(pair, len(mapped)) for pair in pairs.tolist())
+    wrong = np.array([not abstraction.allows(mapped[before], mapped[after]) for before, after in asked], dtype=bool)
     numbers = _nearest(np.flatnonzero(wrong[which]).tolist(), graph, paths) if wrong.any() else None
     if numbers is not None:
-        before, after = (abstraction.words(mapped[of[n]]) for n in numbers[-2:])
-        reason = f"a step that `{abstraction.name}` does not have: from {before} to {after}"
-        return verdict("violated", paths.along(numbers), reason)
+        before, after = (mapped[of[n]] for n in numbers[-2:])
+        return verdict("violated", paths.along(numbers), abstraction.no_step(before, after))
     return verdict("exhausted") if complete else verdict("bounded", None, why)
-
-
-def _is_step(abstraction: Abstraction, mapped: list[State], pair: tuple[int, int]) -> bool:
-    """Returns whether a pair of mapped states is a step of the abstract system, or changes nothing."""
-    before, after = (mapped[n] for n in pair)
-    if before == after:
-        return True
-    return any(target == after for _, target in abstraction.world.successors(before, ()))
 
 
 def _nearest(edges: list[int], graph: Graph, paths: Paths) -> list[int] | None:
