@@ -11,9 +11,13 @@
         leasehold_cluster.crash("site")
         assert leasehold_cluster.state(lease)["service_manager"] == "active"
 
-The actors run in the test's own process, with a clock that the test moves, and nothing waits for real time. With
-`pytest --leasehold-cluster=processes`, or for one test `@pytest.mark.leasehold_cluster(processes=True)`, the same test
-has processes with SQLite files, HTTP and units that are processes, in real time.
+The actors run in the test's own process. With `pytest --leasehold=processes`, or for one test
+`@pytest.mark.leasehold("processes")`, the same test has processes with SQLite files, HTTP and units that are processes;
+with `both` it is played either way. The test moves the clock in both, and nothing waits for real time.
+
+With `@pytest.mark.leasehold(schedules=50, faults="crash=1,lose=2")`, or `--leasehold-schedules=50`, a test in its own
+process is played 50 times, each time with another order of messages and other faults, drawn from a seed. One that fails
+says its seed, and `--leasehold-seed=SEED` plays that alone.
 
 A test that has passed is judged: it fails where the events of its actors violate a property of their system, with the
 sequence of steps. `@pytest.mark.leasehold_violates("name", ...)` says which properties a test is to
@@ -26,28 +30,54 @@ what of the specification the tests have exercised.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import pytest
+from _pytest.runner import call_and_report
 
 if TYPE_CHECKING:
-    from leasehold.faults.simulation.embedded import EmbeddedSystem
+    from leasehold.faults.simulation.embedded import Embedded, EmbeddedSystem
     from leasehold.faults.simulation.lease import EmbeddedCluster
+    from leasehold.faults.simulation.schedule import SchedulePlays
     from leasehold.impl.lease.process_cluster import ProcessCluster
-    from leasehold.impl.processes.cluster import ProcessSystem
+    from leasehold.impl.processes.cluster import Processes, ProcessSystem
 
 AnyCluster: TypeAlias = "EmbeddedCluster | ProcessCluster"
 AnySystem: TypeAlias = "EmbeddedSystem | ProcessSystem"
+AnyActors: TypeAlias = "Embedded[Any] | Processes[Any]"
+E = TypeVar("E", bound="Embedded[Any]")
+P = TypeVar("P", bound="Processes[Any]")
+
+PLACES = ("embedded", "processes")
+SCHEDULES = "leasehold schedules"  # the property of a report that says which there were
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--leasehold-cluster",
-        choices=("embedded", "processes"),
-        default="embedded",
-        help="what leasehold_cluster is: actors in this process with a hand-moved clock, or three processes",
+        "--leasehold",
+        choices=(*PLACES, "both"),
+        default=None,
+        help="where actors of tests run: in this process, as processes, or either way, one after the other",
+    )
+    parser.addoption(
+        "--leasehold-schedules",
+        metavar="N",
+        type=int,
+        default=None,
+        help="play each test of actors in this process under N schedules of messages and faults",
+    )
+    parser.addoption(
+        "--leasehold-faults",
+        metavar="BUDGET",
+        default=None,
+        help="the faults of each schedule, at most, such as crash=1,lose=2,duplicate=1,reorder=1",
+    )
+    parser.addoption(
+        "--leasehold-seed", metavar="SEED", type=int, default=None, help="play the schedule of this seed alone"
     )
     parser.addoption(
         "--leasehold-coverage",
@@ -58,56 +88,256 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line(
-        "markers", "leasehold_cluster(units=4, processes=False, **options): what the fixture leasehold_cluster is"
-    )
-    config.addinivalue_line(
-        "markers", "leasehold_violates(*names): the properties that the test is to violate; none: it is not judged"
-    )
+    for line in (
+        "leasehold(where='embedded', schedules=0, faults='none'): where a test's actors run: embedded, processes or "
+        "both; how many schedules it is played under, and their faults",
+        "leasehold_cluster(units=4, **options): what the fixture leasehold_cluster is",
+        "leasehold_violates(*names): the properties that the test is to violate; none: it is not judged",
+    ):
+        config.addinivalue_line("markers", line)
 
 
-_MADE: pytest.StashKey[list[AnyCluster | AnySystem]] = pytest.StashKey()
+# Where the actors of a test run, and under which schedules
+
+
+class ActorSettings(NamedTuple):
+    """The settings of a test's actors: what its markers say, unless the command line says otherwise.
+
+    Attributes:
+        where: embedded, processes or both.
+        schedules: how many it is played under; 0: it is played once, without any.
+        faults: of each schedule.
+    """
+
+    where: str = "embedded"
+    schedules: int = 0
+    faults: str = "none"
+
+    @classmethod
+    def of(cls, node: pytest.Item) -> ActorSettings:
+        """Reads the settings of a test.
+
+        Raises:
+            UsageError: its marker is wrong.
+        """
+        option = node.config.getoption
+        given: dict[str, Any] = {}
+        for marker in reversed(list(node.iter_markers("leasehold"))):
+            try:
+                given |= {name: value for name, value in _marked(*marker.args, **marker.kwargs).items() if value}
+            except TypeError as error:
+                raise pytest.UsageError(f"{node.nodeid}: leasehold(...): {error}") from None
+        settings = cls(
+            given.get("where") or option("--leasehold") or "embedded",
+            option("--leasehold-schedules")
+            if option("--leasehold-schedules") is not None
+            else given.get("schedules", 0),
+            option("--leasehold-faults") or given.get("faults", "none"),
+        )
+        settings._check(node.nodeid)
+        return settings
+
+    def _check(self, test: str) -> None:
+        from leasehold.faults.simulation.schedule import schedule_budget
+        from leasehold.impl.words import check_name
+
+        try:
+            check_name("place", self.where, (*PLACES, "both"))
+            schedule_budget(self.faults)
+            if self.schedules < 0:
+                raise ValueError(f"there cannot be {self.schedules} schedules")
+        except ValueError as error:
+            raise pytest.UsageError(f"{test}: {error}") from None
+
+
+def _marked(where: str = "", schedules: int = 0, faults: str = "") -> dict[str, Any]:
+    """The arguments of the marker `leasehold`."""
+    return {"where": where, "schedules": schedules, "faults": faults}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test of actors that are to run either way is two tests."""
+    if "leasehold_where" in metafunc.fixturenames and ActorSettings.of(metafunc.definition).where == "both":
+        metafunc.parametrize("leasehold_where", PLACES, indirect=True)
+
+
+@pytest.fixture
+def leasehold_where(request: pytest.FixtureRequest) -> str:
+    """The place in which the actors of the test run: `embedded` or `processes`."""
+    where: str = getattr(request, "param", "") or ActorSettings.of(request.node).where
+    return where
+
+
+_PLAYS: pytest.StashKey[SchedulePlays] = pytest.StashKey()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Plays a test under each of its schedules, with new fixtures each time, until it fails under one."""
+    plays = _plays_of(item)
+    if plays is None:
+        return None
+    item.stash[_PLAYS] = plays
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    seconds: dict[str, float] = {}
+    reports: list[pytest.TestReport] = []
+    for seed in plays.seeds:
+        plays.begin(seed)
+        reports = _play(item, nextitem, plays)
+        for report in reports:
+            seconds[report.when] = report.duration = seconds.get(report.when, 0.0) + report.duration
+        if any(report.outcome != "passed" for report in reports):
+            break
+    for report in reports:
+        if report.failed:
+            report.sections.append((f"leasehold schedule of seed {plays.seed}", _told(item, plays)))
+        if report.when == "call":
+            report.user_properties.append((SCHEDULES, str(plays)))
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
+def _plays_of(item: pytest.Item) -> SchedulePlays | None:
+    """The plays of a test under schedules; None: it has none."""
+    from leasehold.faults.simulation.schedule import SchedulePlays, schedule_budget
+
+    if not isinstance(item, pytest.Function) or "leasehold_actors" not in item.fixturenames:
+        return None
+    settings, seed = ActorSettings.of(item), item.config.getoption("--leasehold-seed")
+    where = item.callspec.params.get("leasehold_where") if hasattr(item, "callspec") else None
+    if (where or settings.where) != "embedded" or not (settings.schedules or seed is not None):
+        return None
+    seeds = range(settings.schedules) if seed is None else [seed]
+    return SchedulePlays(seeds, schedule_budget(settings.faults))
+
+
+def _play(item: pytest.Item, nextitem: pytest.Item | None, plays: SchedulePlays) -> list[pytest.TestReport]:
+    """Sets a test up, calls it and tears it down; what it shares with others stays while a play follows."""
+    item._initrequest()  # type: ignore[attr-defined]
+    item._report_sections.clear()  # what earlier plays have printed
+    reports = [call_and_report(item, "setup", log=False)]
+    if reports[0].passed:
+        reports.append(call_and_report(item, "call", log=False))
+    more = reports[-1].passed and not plays.last
+    following: Any = item.parent if more else nextitem
+    reports.append(call_and_report(item, "teardown", log=False, nextitem=following))
+    item._request, item.funcargs = False, None  # type: ignore[attr-defined]
+    return reports
+
+
+def _told(item: pytest.Item, plays: SchedulePlays) -> str:
+    """Returns what the schedule under which a test has failed had, and how to play it alone."""
+    words = ["pytest", shlex.quote(item.nodeid), f"--leasehold-seed={plays.seed}"]
+    if faults := item.config.getoption("--leasehold-faults"):
+        words.append(f"--leasehold-faults={faults}")
+    struck = plays.story or ["messages came in another order, without a fault" if plays.seed else "no fault"]
+    return "\n".join([str(plays), *struck, f"it alone: {' '.join(words)}"])
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says of each test how many schedules it was played under, and how many of them were different."""
+    reports = [report for of in terminalreporter.stats.values() for report in of]
+    told = [(r.nodeid, dict(r.user_properties).get(SCHEDULES)) for r in reports if hasattr(r, "user_properties")]
+    if lines := [f"{test}: {schedules}" for test, schedules in told if schedules]:
+        terminalreporter.section("schedules")
+        for line in lines:
+            terminalreporter.write_line(line)
+
+
+# What the actors of a test have done
+
+_MADE: pytest.StashKey[list[AnyActors]] = pytest.StashKey()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]:
     """A test that has passed is judged by the events of its actors, while they are there."""
-    passed = yield
+    made, plays = pyfuncitem.stash.get(_MADE, []), pyfuncitem.stash.get(_PLAYS, None)
+    try:
+        passed = yield
+    except (Exception, pytest.fail.Exception):
+        if plays is not None:
+            plays.end()
+            _draw(pyfuncitem, made)
+        raise
+    if plays is not None:
+        plays.end()
     marker = pyfuncitem.get_closest_marker("leasehold_violates")
-    if marker is not None and not marker.args:
-        return passed
-    for actors in pyfuncitem.stash.get(_MADE, []):
-        if message := _judgement(actors, marker.args if marker is not None else ()):
-            pytest.fail(message, pytrace=False)
+    if marker is None or marker.args:
+        _judge(made, marker.args if marker is not None else (), plays)
+    if plays is not None and plays.last and not plays.different:
+        pytest.fail(f"{plays}: nothing happened in any of them, so they show nothing", pytrace=False)
     return passed
 
 
-def _judgement(actors: AnyCluster | AnySystem, expected: Sequence[str]) -> str:
-    """Returns what is wrong with what the actors have done."""
-    from leasehold.reports.judged import judgement
+def _judge(made: Sequence[AnyActors], expected: Sequence[str], plays: SchedulePlays | None) -> None:
+    """Fails a test whose actors have violated a property, or not the one that they were to violate."""
+    from leasehold.reports.judged import judgement, judgement_text
 
-    return judgement(actors.system, actors.program, actors.logs(), actors.tick, expected)
-
-
-def _make(config: pytest.Config, units: int = 4, processes: bool | None = None, **options: Any) -> AnyCluster:
-    from leasehold.faults.simulation.lease import EmbeddedCluster
-    from leasehold.impl.lease.process_cluster import ProcessCluster
-
-    return (ProcessCluster if _in_processes(config, processes) else EmbeddedCluster)(units, **options)
-
-
-def _in_processes(config: pytest.Config, processes: bool | None) -> bool:
-    return config.getoption("--leasehold-cluster") == "processes" if processes is None else processes
+    judged = [judgement(a.system, a.program, a.logs(), a.tick, expected) for a in made]
+    if plays is not None:
+        plays.expected.update(*(one.expected for one in judged))
+    for actors, one in zip(made, judged, strict=True):
+        missed = {*expected} - (one.expected if plays is None else plays.expected)
+        if plays is not None and not plays.last:
+            missed.clear()  # some schedule that follows may violate it
+        findings = [*one.findings, *(f"{name} was to be violated, and is not" for name in sorted(missed))]
+        if findings:
+            pytest.fail(judgement_text(actors.system.name, findings), pytrace=False)
 
 
-def _stop(request: pytest.FixtureRequest, started: Sequence[AnyCluster | AnySystem]) -> None:
-    """Ends the actors of a test, and keeps their events where that was asked for."""
-    folder = request.config.getoption("--leasehold-coverage")
-    for number, system in enumerate(started, 1):
-        if folder:
-            test = re.sub(r"[^\w.-]+", "-", request.node.nodeid).strip("-")
-            _keep(Path(folder) / (test if len(started) == 1 else f"{test}-{number}"), system.logs())
-        system.stop()
+def _draw(item: pytest.Item, made: Sequence[AnyActors]) -> None:
+    """Adds the steps of its actors to the report of a test that has failed."""
+    from leasehold.reports.judged import steps_text
+
+    for actors in made:
+        if steps := steps_text(actors.system, actors.program, actors.logs()):
+            item.add_report_section("call", f"leasehold steps of {actors.system.name}", steps)
+
+
+# Fixtures
+
+
+class ActorStarter:
+    """Starts the actors of a test, and ends them.
+
+    Args:
+        where: they run unless the test says so itself: `embedded` or `processes`.
+        plays: of the test; None: it has no schedules.
+    """
+
+    def __init__(self, where: str, plays: SchedulePlays | None) -> None:
+        self.where, self.plays = where, plays
+        self.started: list[AnyActors] = []
+
+    def in_processes(self, asked: bool | None) -> bool:
+        """Returns whether actors are to be processes, as the test asks or else as its settings say."""
+        return self.where == "processes" if asked is None else asked
+
+    def embedded(self, make: Callable[..., E], *arguments: Any, **options: Any) -> E:
+        """Starts actors in this process, under the next schedule of the play where it has any."""
+        if self.plays is not None:
+            options = {"schedule": self.plays.next(), **options}
+        self.started.append(started := make(*arguments, **options))
+        return started
+
+    def processes(self, make: Callable[..., P], *arguments: Any, **options: Any) -> P:
+        """Starts actors as processes that can be parted."""
+        from leasehold.checker.recovery.processes.links import Links
+        from leasehold.checker.recovery.processes.proxy import CUT
+
+        self.started.append(started := make(*arguments, **{"links": partial(Links, mode=CUT), **options}))
+        return started
+
+    def stop(self, folder: Path | None) -> None:
+        """Ends all actors, and keeps their events in a folder where one is named."""
+        play = "" if self.plays is None else f"-seed-{self.plays.seed}"
+        for number, actors in enumerate(self.started, 1):
+            if folder is not None:
+                more = "" if len(self.started) == 1 else f"-{number}"
+                _keep(folder.with_name(f"{folder.name}{play}{more}"), actors.logs())
+            actors.stop()
 
 
 def _keep(folder: Path, logs: Mapping[str, Sequence[bytes]]) -> None:
@@ -121,28 +351,36 @@ def _keep(folder: Path, logs: Mapping[str, Sequence[bytes]]) -> None:
 
 
 @pytest.fixture
-def leasehold_cluster(request: pytest.FixtureRequest) -> Iterator[AnyCluster]:
-    """A service manager, a broker and a site of four units; the marker of the same name says otherwise."""
-    marker = request.node.get_closest_marker("leasehold_cluster")
-    cluster = _make(request.config, **(marker.kwargs if marker else {}))
-    request.node.stash.setdefault(_MADE, []).append(cluster)
-    yield cluster
-    _stop(request, [cluster])
+def leasehold_actors(request: pytest.FixtureRequest, leasehold_where: str) -> Iterator[ActorStarter]:
+    """Starts the actors of the test, for the other fixtures."""
+    starter = ActorStarter(leasehold_where, request.node.stash.get(_PLAYS, None))
+    request.node.stash[_MADE] = starter.started
+    yield starter
+    folder, test = request.config.getoption("--leasehold-coverage"), re.sub(r"[^\w.-]+", "-", request.node.nodeid)
+    starter.stop(Path(folder) / test.strip("-") if folder else None)
 
 
 @pytest.fixture
-def leasehold_cluster_of(request: pytest.FixtureRequest) -> Iterator[Callable[..., AnyCluster]]:
+def leasehold_cluster(request: pytest.FixtureRequest, leasehold_cluster_of: Callable[..., AnyCluster]) -> AnyCluster:
+    """A service manager, a broker and a site of four units; the marker of the same name says otherwise."""
+    marker = request.node.get_closest_marker("leasehold_cluster")
+    return leasehold_cluster_of(**(marker.kwargs if marker else {}))
+
+
+@pytest.fixture
+def leasehold_cluster_of(leasehold_actors: ActorStarter) -> Callable[..., AnyCluster]:
     """Makes clusters: `leasehold_cluster_of(units=6)`, `leasehold_cluster_of(units=2, processes=True)`."""
-    started: list[AnyCluster] = []
-    judged = request.node.stash.setdefault(_MADE, [])
 
-    def make(units: int, **options: Any) -> AnyCluster:
-        started.append(_make(request.config, units, **options))
-        judged.append(started[-1])
-        return started[-1]
+    def make(units: int = 4, processes: bool | None = None, **options: Any) -> AnyCluster:
+        if leasehold_actors.in_processes(processes):
+            from leasehold.impl.lease.process_cluster import ProcessCluster
 
-    yield make
-    _stop(request, started)
+            return leasehold_actors.processes(ProcessCluster, units, **options)
+        from leasehold.faults.simulation.lease import EmbeddedCluster
+
+        return leasehold_actors.embedded(EmbeddedCluster, units, **options)
+
+    return make
 
 
 @pytest.fixture
@@ -164,29 +402,21 @@ def leasehold_replay() -> Callable[..., None]:
 
 
 @pytest.fixture
-def leasehold_system(request: pytest.FixtureRequest) -> Iterator[Callable[..., AnySystem]]:
+def leasehold_system(leasehold_actors: ActorStarter) -> Callable[..., AnySystem]:
     """Makes the actors of any system: `leasehold_system("examples/ring", {"nodes": 3})`.
 
     Its arguments are those of `EmbeddedSystem`, or with `processes=True` of `ProcessSystem`.
     """
-    started: list[AnySystem] = []
-    judged = request.node.stash.setdefault(_MADE, [])
-    marker = request.node.get_closest_marker("leasehold_cluster")
-    asked = marker.kwargs.get("processes") if marker else None
 
     def make(
-        system: str, settings: Mapping[str, Any] | None = None, processes: bool | None = asked, **options: Any
+        system: str, settings: Mapping[str, Any] | None = None, processes: bool | None = None, **options: Any
     ) -> AnySystem:
-        if not _in_processes(request.config, processes):
-            from leasehold.faults.simulation.embedded import EmbeddedSystem
-
-            started.append(EmbeddedSystem(str(system), settings, **options))
-        else:
+        if leasehold_actors.in_processes(processes):
             from leasehold.impl.processes.cluster import ProcessSystem
 
-            started.append(ProcessSystem(str(system), settings, **options))
-        judged.append(started[-1])
-        return started[-1]
+            return leasehold_actors.processes(ProcessSystem, str(system), settings, **options)
+        from leasehold.faults.simulation.embedded import EmbeddedSystem
 
-    yield make
-    _stop(request, started)
+        return leasehold_actors.embedded(EmbeddedSystem, str(system), settings, **options)
+
+    return make
