@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from leasehold.checker.host.verdicts import ABOUT_ALL, keep_verdicts
 from leasehold.checker.recovery.campaign import Campaign, CaseOutcome, UnknownCase, Watch
 from leasehold.checker.recovery.cases.campaign import CaseCampaign, campaign
 from leasehold.checker.recovery.cases.walk import AS_IN_THE_MODEL
@@ -84,6 +85,11 @@ def real(
         "cases",
         lambda watch: campaign(model, pairs=pairs, jobs=jobs, watch=watch, only=only),
     )
+    if only is None:
+        failed = len(result.failures)
+        word = f"{failed:,} of {result.played:,} cases fail" if failed else f"{result.played:,} cases"
+        names = {} if failed else dict.fromkeys(model.properties, word)  # else each failure says what it breaks
+        keep_verdicts(system, model, "crash real", {**names, ABOUT_ALL: word}, ["--pairs"] if pairs else [])
     files = {}
     if out is not None:
         files = {"recovery.html": recovery_html(result), "recovery.json": dumps(recovery_json(result, measured=False))}

@@ -13,6 +13,7 @@ from leasehold.checker.conform.findings import JudgedLog, Nonconformity
 from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.conform.logs import ConformanceResult, WholeLog, judge_logs, more_machines, read_log
 from leasehold.checker.explore import Exploration, Limits
+from leasehold.checker.host.verdicts import ABOUT_ALL, keep_verdicts
 from leasehold.cli.common import Exit, json_option, make_folder, print_json, say, verb, writing
 from leasehold.cli.search import explore_with_progress
 from leasehold.cli.sources import (
@@ -87,6 +88,9 @@ def conform(
             judge_logs(_known(one, [logs]), logs, result)
     model = played.model
     coverage = result.coverage or Coverage(model)
+    taken = coverage.of_transitions()
+    words = f"{'conforms' if result.conforms else 'does not conform'}; {taken.percent:.0f} % of the transitions taken"
+    keep_verdicts(played.name, model, "conform", {ABOUT_ALL: words})
     under = fail_under is not None and coverage.of_transitions().percent < fail_under
     if page is not None:
         body = coverage_page(_explored(model, played.name), coverage, result)

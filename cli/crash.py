@@ -13,6 +13,7 @@ import click
 from leasehold.checker.crash.analysis import CrashReport, deepen
 from leasehold.checker.crash.unmet import explanations, unmet
 from leasehold.checker.explore import Engine, Progress
+from leasehold.checker.host.verdicts import ABOUT_ALL, keep_verdicts
 from leasehold.cli import search
 from leasehold.cli.common import (
     Exit,
@@ -30,7 +31,7 @@ from leasehold.cli.common import (
 from leasehold.cli.crash_case import wanted_case
 from leasehold.cli.progress import Status
 from leasehold.faults.model import DEFAULT, Budget, crash_points
-from leasehold.reports import crash_terminal
+from leasehold.reports import crash_terminal, crash_words
 from leasehold.reports.crash import case_json, crash_json, crash_markdown, worst_svg
 from leasehold.reports.crash_terminal import Completed
 from leasehold.reports.crash_words import case_name
@@ -294,6 +295,10 @@ def _report(asked: _Asked, budgets: Sequence[Budget], faults: str, all_cells: bo
     """Explores, and prints and writes the report."""
     report, tried = asked.explore(budgets, faults, out)
     interrupted, known, several = tried[-1].interrupted, asked.known, len(budgets) != 1
+    verdicts = {p.name: p.verdict for p in report.faulty.properties}
+    whole = crash_words.convergence_words(report)
+    options = [f"--faults {report.budget}"]
+    keep_verdicts(asked.system, asked.model, "crash", {**verdicts, ABOUT_ALL: whole}, options)
     left_out = crash_terminal.left_out(report, tried, budgets)
     order = [str(budget) for budget in budgets]
     screen = console()

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from leasehold.checker.explore.expectations import fits_pattern
 from leasehold.checker.host.mutant_results import keep
+from leasehold.checker.host.verdicts import ABOUT_ALL, keep_verdicts
 from leasehold.checker.mutation.battery import SystemLoader, battery_of
 from leasehold.checker.mutation.judge import MutationError
 from leasehold.checker.mutation.mutate import MutantOutcome, MutationProgress, MutationReport, RuleScore
@@ -93,6 +94,8 @@ def mutate(
         click.echo(f"the system itself cannot be explored to the end: {error}", err=True)
         sys.exit(Exit.BAD_SPEC)
     if not settings:
+        kills = {name: f"finds {number:,}" for name, number in report.by_property().items()}
+        keep_verdicts(system, model, "mutate", {**kills, ABOUT_ALL: _words(report.total)})
         keep(system, model, {o.mutation.name: o.word for o in report.outcomes})
     if as_json:
         print_json(_json(model, report))

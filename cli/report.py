@@ -8,8 +8,10 @@ from pathlib import Path
 import click
 
 from leasehold.checker.explore import Engine
+from leasehold.checker.host.verdicts import kept_verdicts
 from leasehold.cli.common import Exit, console, make_folder, print_json, system_options, verb, writing
 from leasehold.cli.search import engine_option, exit_code, explore_with_progress
+from leasehold.reports.readings import readings
 from leasehold.reports.write import FORMATS, write_report
 from leasehold.spec import load
 
@@ -28,7 +30,9 @@ def report(
 ) -> Exit:
     """Explore SYSTEM and write its report: state diagrams, product graph, sequence diagrams, verdicts.
 
-    Open index.html first: it is one file and needs no network.
+    Open index.html first: it is one file and needs no network. It has a row for each property with what `check`,
+    `crash`, `prove`, `mutate`, `crash real`, `verify` and `conform` have found last on this machine; what they have
+    found of an older text is marked.
 
     Example:  leasehold report lease --out lease-report
               leasehold report lease --format junit --format sarif
@@ -39,7 +43,8 @@ def report(
     exploration = explore_with_progress(model, engine=engine)
     notes: list[str] = []
     with writing(folder):
-        written = write_report(exploration, folder, formats or None, say=notes.append)
+        others = readings(model, system, kept_verdicts(system))
+        written = write_report(exploration, folder, formats or None, say=notes.append, others=others)
     if as_json:
         print_json({"files": [str(p) for p in written], "notes": notes, "holds": exploration.holds})
     else:

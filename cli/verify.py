@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from leasehold.checker.history.fault import UNDECIDED, CutFault
+from leasehold.checker.host.verdicts import ABOUT_ALL, keep_verdicts
 from leasehold.checker.verify.database import ANSWER_SECONDS, IN_MEMORY, DatabaseError, VerifyDatabase
 from leasehold.checker.verify.follow import ChainReader, SourcesError, SourceVerification
 from leasehold.checker.verify.history import HistoryVerification
@@ -205,6 +206,7 @@ def verify(
     result = together([*before, result])
     files.write(result)
     unread = dict(following.unreachable) if result.holds else {}
+    _keep(last, verification.asked, result)
     if as_json:
         more: dict[str, Any] = {"signatures": keys is not None, "unsealed": following.unsealed()}
         if lag is not None:
@@ -228,6 +230,14 @@ def verify(
     if unread:
         return Exit.UNDECIDED
     return Exit.HOLDS if result.holds else Exit.UNDECIDED if result.undecided else Exit.VIOLATED
+
+
+def _keep(stretch: PlayedStretch, asked: Iterable[str], result: HistoryResult) -> None:
+    """Keeps the verdicts for reports and editors."""
+    broken = {violation.of for violation in result.violations}
+    words = {name: "violated" if name in broken else f"{counted(result.runs, 'run')}" for name in asked}
+    whole = f"{counted(result.events, 'event')}, {counted(result.cuts, 'cut')}"
+    keep_verdicts(stretch.played.name, stretch.played.model, "verify", {**words, ABOUT_ALL: whole})
 
 
 def _readers(sources: tuple[str, ...], keys: Trust | None, unsigned: bool, stretch: PlayedStretch) -> list[ChainReader]:

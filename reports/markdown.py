@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from leasehold.checker.explore.result import Exploration, PropertyResult
 from leasehold.reports.mermaid import role_mermaid
 from leasehold.reports.product import Mark, ProductGraph, ProductTable, product, product_table
+from leasehold.reports.readings import Reading, readings_markdown
 from leasehold.reports.verdicts import OPEN, WORDS, Expected, expectations, failures_first, headline
 from leasehold.spec.language.expression import text
 from leasehold.spec.language.types import show
@@ -18,10 +19,13 @@ MOST_LISTED = 60
 _SIGN: dict[Mark, str] = {"legal": "", "reachable": "", "recovery": "†"}
 
 
-def markdown(exploration: Exploration, legal: Exploration | None = None, crashes: str = "") -> str:
+def markdown(
+    exploration: Exploration, legal: Exploration | None = None, crashes: str = "", others: Sequence[Reading] = ()
+) -> str:
     """The page, as text.
 
-    `legal` is the exploration of the same system without faults, `crashes` the file with the results under crashes.
+    `legal` is the exploration of the same system without faults, `crashes` the file with the results under crashes,
+    and `others` are what other verbs have found.
     """
     system, expected = exploration.system, expectations(exploration)
     lines = [f"# {prose(system.name)}", ""]
@@ -44,6 +48,8 @@ def markdown(exploration: Exploration, legal: Exploration | None = None, crashes
         ("verdict", "property", "kind", "statement", "path"),
         (_property(p, exploration, expected) for p in failures_first(exploration)),
     )
+    if table := readings_markdown(others, [p.name for p in failures_first(exploration)]):
+        lines += ["", table]
     for title, names in (
         (
             "Transitions never taken" if exploration.complete else "Transitions not taken so far",

@@ -26,6 +26,7 @@ from leasehold.reports.product import (
     projections,
     shown,
 )
+from leasehold.reports.readings import Reading, readings_json
 from leasehold.reports.sequence import sequence
 from leasehold.reports.stepping import graph_json
 from leasehold.reports.verdicts import Expected, expectations, failures, failures_first, headline
@@ -44,6 +45,7 @@ SCRIPTS = (
     "product.js",
     "stepper.js",
     "graph_source.js",
+    "readings.js",
     "page.js",
 )
 STYLES = ("style.css", "stepper.css")
@@ -52,13 +54,21 @@ FILES = "The files report.md and report.json beside it say the same."
 
 
 def page(
-    exploration: Exploration, legal: Exploration | None = None, *, measured: bool = True, crashes: str = ""
+    exploration: Exploration,
+    legal: Exploration | None = None,
+    *,
+    measured: bool = True,
+    crashes: str = "",
+    others: Sequence[Reading] = (),
 ) -> str:
     """The page, as text; write it as UTF-8.
 
-    `legal` is the exploration of the same system without faults, `crashes` the file with the results under crashes.
+    `legal` is the exploration of the same system without faults, `crashes` the file with the results under crashes,
+    and `others` are what other verbs have found.
     """
     values = {**page_data(exploration, legal, measured=measured), **({"crashes": crashes} if crashes else {})}
+    if others:
+        values["readings"] = readings_json(others, [p["name"] for p in values["properties"]])
     return html_page(f"{exploration.system.name}: Leasehold report", values, STYLES, SCRIPTS)
 
 

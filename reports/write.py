@@ -8,7 +8,7 @@ memory.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -27,6 +27,7 @@ from leasehold.reports.markdown import markdown
 from leasehold.reports.mermaid import path_mermaid, role_mermaid
 from leasehold.reports.page import page
 from leasehold.reports.product import product
+from leasehold.reports.readings import Reading
 from leasehold.reports.sarif import sarif
 from leasehold.reports.trace import trace_text
 from leasehold.spec.language.load import load
@@ -42,6 +43,7 @@ def write_report(
     *,
     legal: Exploration | None = None,
     say: Callable[[str], None] | None = None,
+    others: Sequence[Reading] = (),
 ) -> list[Path]:
     """Writes the files of the named formats, all when none is named, and returns their paths in order.
 
@@ -50,6 +52,7 @@ def write_report(
         folder: where to write; made if it is not there. Files of other names in it are left alone.
         formats: names in FORMATS.
         legal: the exploration of the same system without faults, by which reachable control states are marked.
+        others: what other verbs have found, which the page and the Markdown show too.
         say: takes one line where something could not be made, such as SVG without `dot`.
 
     Raises:
@@ -63,7 +66,9 @@ def write_report(
     written = []
     for name in chosen:
         try:
-            for path, content in FORMATS[name](exploration, legal, True):
+            whole = WITH_OTHERS.get(name) if others else None
+            made = whole(exploration, legal, others) if whole else FORMATS[name](exploration, legal, True)
+            for path, content in made:
                 file = folder / path
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_bytes(content.encode())
@@ -140,6 +145,11 @@ FORMATS: Mapping[str, Maker] = {
     "svg": _svg,
     "junit": _whole("junit.xml", lambda exploration, legal, measured: junit(exploration)),
     "sarif": _whole("report.sarif", lambda exploration, legal, measured: dumps(sarif(exploration))),
+}
+# Those that show what other verbs have found, with it.
+WITH_OTHERS: Mapping[str, Callable[[Exploration, Exploration | None, Sequence[Reading]], Files]] = {
+    "html": lambda exploration, legal, others: iter([("index.html", page(exploration, legal, others=others))]),
+    "markdown": lambda exploration, legal, others: iter([("report.md", markdown(exploration, legal, others=others))]),
 }
 COMMITTED = (*(FORMATS[name] for name in ("html", "markdown", "json", "dot", "mermaid", "text")), _SEQUENCE)
 

@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
+from itertools import takewhile
 from pathlib import Path
 
 import msgspec
@@ -20,6 +21,7 @@ from leasehold.spec import SpecError, find
 from leasehold.spec.language.model import System
 from leasehold.spec.language.types import show
 
+ABOUT_ALL = "*"  # stands among the properties for what a run says of the whole system
 MOST_RUNS = 32  # of one system
 MOST_BYTES = 1_000_000  # a longer file is none of ours
 
@@ -32,7 +34,7 @@ class KeptVerdicts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         digest: of the text that was judged.
         setting: `NAME=VALUE` of each constant that had another value than the declared one, and more options.
         made: when, as a time of the system's clock in seconds.
-        verdicts: by property.
+        verdicts: by property, and perhaps of ABOUT_ALL: a verdict, or what was found of it in a few words.
     """
 
     verb: str
@@ -40,6 +42,11 @@ class KeptVerdicts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     setting: str
     made: float
     verdicts: dict[str, str]
+
+    @property
+    def constants(self) -> str:
+        """The constants among its setting."""
+        return " ".join(takewhile(lambda word: not word.startswith("--"), self.setting.split()))
 
     def replaces(self, earlier: KeptVerdicts) -> bool:
         """Returns whether nothing of an earlier run is of interest any more."""
@@ -51,13 +58,17 @@ def keep_verdicts(
     name_or_folder: str | Path, system: System, verb: str, verdicts: Mapping[str, str], options: Iterable[str] = ()
 ) -> None:
     """Keeps the verdicts of a run, which had options besides the settings of the system."""
-    changed = (n for n, c in system.constants.items() if c.value != system.defaults[n])
-    words = [f"{name}={show(system.constants[name].type, system.constants[name].value)}" for name in changed]
-    setting = " ".join([*words, *options])
+    setting = " ".join([*changed_constants(system), *options])
     new = KeptVerdicts(verb, system.digest, setting, datetime.now(UTC).timestamp(), dict(verdicts))
     earlier = [run for run in kept_verdicts(name_or_folder) if not new.replaces(run)]
     with contextlib.suppress(OSError, ValueError, SpecError):
         write_whole(_file(name_or_folder), msgspec.json.encode([new, *earlier][:MOST_RUNS]))
+
+
+def changed_constants(system: System) -> list[str]:
+    """`NAME=VALUE` of each constant that has another value than the declared one."""
+    changed = (n for n, c in system.constants.items() if c.value != system.defaults[n])
+    return [f"{name}={show(system.constants[name].type, system.constants[name].value)}" for name in changed]
 
 
 def kept_verdicts(name_or_folder: str | Path) -> list[KeptVerdicts]:
