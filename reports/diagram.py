@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from leasehold.spec.language.expression import text
+from leasehold.spec.language.expression import as_written
 from leasehold.spec.language.model import Call, Role, Send, Task, Transition, Update
 
 
@@ -51,10 +51,10 @@ def diagram(role: Role) -> Diagram:
 
 
 def transition_label(transition: Transition, limit: int | None = None) -> str:
-    """`granted [event.units >= 1]`; a guard of more than `limit` characters is cut."""
+    """`granted [msg.units >= 1]`; a guard of more than `limit` characters is cut."""
     if transition.guard is None:
         return transition.event
-    guard = text(transition.guard)
+    guard = as_written(transition.guard)
     if limit is not None and len(guard) > limit:
         guard = guard[: limit - 1].rstrip() + "…"
     return f"{transition.event} [{guard}]"
@@ -67,23 +67,23 @@ def staying_events(transitions: tuple[Transition, ...]) -> tuple[str, ...]:
 
 def update_text(update: Update) -> str:
     """`units: event.units`, as the spec writes it."""
-    key = f"[{text(update.key)}]" if update.key is not None else ""
-    return f"{update.target}{key}: {text(update.value)}"
+    key = f"[{as_written(update.key)}]" if update.key is not None else ""
+    return f"{update.target}{key}: {as_written(update.value)}"
 
 
 def task_text(task: Task) -> str:
     """A task in one line: `send ticket to broker with units: units`."""
     match task:
         case Send():
-            fields = ", ".join(f"{name}: {text(value)}" for name, value in task.fields.items())
+            fields = ", ".join(f"{name}: {as_written(value)}" for name, value in task.fields.items())
             line = f"send {task.message} to {task.receiver}" + (f" with {fields}" if fields else "")
         case Call():
             line = f"call {task.target}" + (f", answered by {' or '.join(task.answers)}" if task.answers else "")
             line += ", which outlives the state" if task.outlives else ""
         case _:
-            answers = ", ".join(f"{name} when {text(value)}" for name, value in task.answers.items())
+            answers = ", ".join(f"{name} when {as_written(value)}" for name, value in task.answers.items())
             line = f"drive {task.role} with {task.event}" + (f", answered by {answers}" if answers else "")
     only = None if isinstance(task, Call) else task.only
     if only is not None:
-        line += f", only where {text(only)}"
-    return line + (f", when {text(task.when)}" if task.when is not None else "")
+        line += f", only where {as_written(only)}"
+    return line + (f", when {as_written(task.when)}" if task.when is not None else "")

@@ -12,7 +12,7 @@ from leasehold.reports.mermaid import role_mermaid
 from leasehold.reports.product import Mark, ProductGraph, ProductTable, product, product_table
 from leasehold.reports.readings import Reading, readings_markdown
 from leasehold.reports.verdicts import OPEN, WORDS, Expected, expectations, failures_first, headline
-from leasehold.spec.language.expression import text
+from leasehold.spec.language.expression import as_written
 from leasehold.spec.language.types import show
 
 MOST_LISTED = 60
@@ -86,7 +86,7 @@ def _why(reason: str) -> str:
 def _property(result: PropertyResult, exploration: Exploration, expected: Expected) -> list[str]:
     word = WORDS[result.verdict]
     declared = exploration.system.properties.get(result.name)
-    says = [prose(result.doc) if result.doc or declared is None else code(text(declared.claim))]
+    says = [prose(result.doc) if result.doc or declared is None else code(as_written(declared.claim))]
     if result.verdict == "violated" and result.name in expected.violated:
         says.append(f"*As expected: {prose(expected.violated[result.name])}*")
     elif result.verdict in {"violated", *OPEN}:

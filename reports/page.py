@@ -30,7 +30,7 @@ from leasehold.reports.readings import Reading, readings_json
 from leasehold.reports.sequence import sequence
 from leasehold.reports.stepping import graph_json
 from leasehold.reports.verdicts import Expected, expectations, failures, failures_first, headline
-from leasehold.spec.language.expression import text
+from leasehold.spec.language.expression import as_written
 
 MOST_PATHS = 400  # control states whose shortest paths are embedded
 MOST_NODES = 3000  # control states that are embedded at all; of more, the nearest
@@ -164,8 +164,8 @@ def verdict_json(
         "vacuous": result.name in exploration.vacuous,
         "expected": expected.violated.get(result.name, "") if result.verdict == "violated" else "",
         **picked(result, "doc source reason"),
-        "claim": text(declared.claim) if declared is not None else "",
-        "when": text(declared.when) if declared is not None and declared.when is not None else "",
+        "claim": as_written(declared.claim) if declared is not None else "",
+        "when": as_written(declared.when) if declared is not None and declared.when is not None else "",
         "within": declared.within if declared is not None else None,
         "place": place_text(declared.place) if declared is not None else "",
         "path": kept(result.path) if result.path is not None else None,

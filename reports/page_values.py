@@ -10,7 +10,7 @@ from leasehold.reports.diagram import diagram, task_text, update_text
 from leasehold.reports.json_report import picked, plain, snapshot_json
 from leasehold.reports.sequence import DiagramRow, SequenceStep
 from leasehold.spec.language.diagnostics import NOWHERE, Place
-from leasehold.spec.language.expression import text
+from leasehold.spec.language.expression import as_written
 from leasehold.spec.language.model import Datum, Role, State, Transition
 
 
@@ -75,7 +75,7 @@ def _state(state: State, terminal: bool) -> dict[str, Any]:
 def _transition(transition: Transition, taken: int | None) -> dict[str, Any]:
     return {
         **picked(transition, "name source target event"),
-        "guard": text(transition.guard) if transition.guard is not None else "",
+        "guard": as_written(transition.guard) if transition.guard is not None else "",
         "updates": [update_text(u) for u in transition.updates],
         **picked(transition, "also internal doc"),
         "taken": taken,

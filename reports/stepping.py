@@ -16,7 +16,7 @@ from leasehold.reports.json_report import picked, plain
 from leasehold.reports.page_values import first_entry, role_json, step_entry
 from leasehold.reports.product import where_are
 from leasehold.reports.sequence import sequence_step
-from leasehold.spec.language.expression import text
+from leasehold.spec.language.expression import as_written
 from leasehold.spec.language.model import System, machine_name
 
 
@@ -25,8 +25,8 @@ def system_json(system: System, faults: str) -> dict[str, Any]:
     properties = [
         {
             **picked(p, "name kind doc within"),
-            "claim": text(p.claim),
-            "when": text(p.when) if p.when is not None else "",
+            "claim": as_written(p.claim),
+            "when": as_written(p.when) if p.when is not None else "",
         }
         for p in system.properties.values()
     ]

@@ -20,8 +20,11 @@ from leasehold.spec.language.types import BOOL, INT, TIME, Enum, Instance, Set, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
+    """A node of an expression; `written` is the whole expression as its author wrote it, where it was read."""
+
     type: Type
     place: Place = field(default=NOWHERE, compare=False, repr=False)
+    written: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -395,6 +398,11 @@ def case_count(expression: Expression) -> int:
 
 def mentions(expression: Expression | None, wanted: Callable[[Expression], bool]) -> bool:
     return expression is not None and any(wanted(e) for e in walk(expression))
+
+
+def as_written(e: Expression) -> str:
+    """The expression as its author wrote it, with the names of definitions; or as the language writes it."""
+    return e.written or text(e)
 
 
 def text(e: Expression, binding: int = 0) -> str:

@@ -1,4 +1,6 @@
 from leasehold.reports.diagram import diagram, staying_events, task_text, transition_label, update_text
+from leasehold.spec.language.expression import as_written, text
+from tests.systems import TESTS, load
 
 
 def test_transitions_between_the_same_states_are_one_arc(votes):
@@ -37,3 +39,16 @@ def test_words_of_tasks_and_updates(votes, lease):
     assert task_text(lease.system.roles["authority"].tasks["setup"]).startswith("drive unit with setup, answered by ")
     vote = next(t for t in chair.transitions() if t.event == "vote")
     assert update_text(vote.updates[0]).startswith("heard: heard | ")
+
+
+def test_expressions_are_shown_as_their_author_wrote_them() -> None:
+    """With `msg.` and the names of definitions, not as they are lowered; what a search makes of them is the same."""
+    system = load(TESTS / "spec/language/systems/as_written")
+    role = system.roles["clerk"]
+    (asked,) = (t for t in role.transitions() if t.guard is not None)
+    assert transition_label(asked) == "ask [fits(msg.units)]"
+    assert [update_text(u) for u in asked.updates] == ["units: most(msg.units)"]
+    assert task_text(role.tasks["answer"]) == "send told to client with units: most(units), only where not small"
+    assert text(asked.guard) == "event.units <= 2"
+    claim = system.properties["few"].claim
+    assert (as_written(claim), text(claim)) == ("all_small", "clerk.units < 2")

@@ -7,6 +7,8 @@ everything.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.diagnostics import Sink
 from leasehold.spec.language.read.source import YamlNode
@@ -36,7 +38,7 @@ def parse(node: YamlNode, scope: Scope, sink: Sink, expected: Type | None = None
         return wrong(node.place)
     if node.comment and len(sink.found) == before:
         _warn_of_comment(node, read.source, scope, sink, expected)
-    return result
+    return replace(result, written=read.source)
 
 
 def optional(node: YamlNode | None, scope: Scope, sink: Sink) -> x.Expression | None:
