@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ from leasehold.reports.verification import violation_text
 SHOWN = 6  # events of a violation that are named in text
 PAUSE_SECONDS = 0.25  # between two looks for more
 PROGRESS_SECONDS = 10.0  # between two lines that say how far it is
-_REFUSALS = {
+REFUSALS = {
     **SOURCE_REFUSALS,
     DatabaseError: Exit.BAD_SPEC,
     OwnQueryError: Exit.BAD_SPEC,
@@ -61,7 +61,7 @@ def _address(ctx: click.Context, param: click.Parameter, text: str | None) -> tu
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
-@verb(refusals=_REFUSALS)
+@verb(refusals=REFUSALS)
 @click.argument("sources", nargs=-1)
 @source_options
 @click.option("--property", "names", multiple=True, help="Ask only this property; may be given several times.")
@@ -164,11 +164,13 @@ def verify(
     keys = None if trust is None else TrustFile(trust).current()
     mine = own_queries(queries)
     try:
-        readers = _readers(sources, keys, unsigned, last)
+        readers = readers_of(sources, keys, unsigned, last)
         before = (
             []
             if follow
-            else [_in_stretch(stretch, _readers(sources, keys, unsigned, stretch), names, mine) for stretch in earlier]
+            else [
+                _in_stretch(stretch, readers_of(sources, keys, unsigned, stretch), names, mine) for stretch in earlier
+            ]
         )
     except ChainError as error:
         if not as_json:
@@ -240,7 +242,9 @@ def _keep(stretch: PlayedStretch, asked: Iterable[str], result: HistoryResult) -
     keep_verdicts(stretch.played.name, stretch.played.model, "verify", {**words, ABOUT_ALL: whole})
 
 
-def _readers(sources: tuple[str, ...], keys: Trust | None, unsigned: bool, stretch: PlayedStretch) -> list[ChainReader]:
+def readers_of(
+    sources: tuple[str, ...], keys: Trust | None, unsigned: bool, stretch: PlayedStretch
+) -> list[ChainReader]:
     """The readers of a stretch of what sources have.
 
     Raises:
@@ -304,6 +308,43 @@ def _until_told() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
+def follow(
+    following: SourceVerification,
+    found: Callable[[], None],
+    looked: Callable[[], None],
+    stop: threading.Event,
+    until: float | None = None,
+) -> None:
+    """Follows until `stop` is set, or its time is over; then it judges what has come before.
+
+    Args:
+        following: of actors.
+        found: is called whenever `following.violations` may have some.
+        looked: is called after each round.
+        stop: ends it.
+        until: a moment of `time.monotonic`; None: it goes on until `stop` is set.
+
+    Raises:
+        StoreError, DatabaseError: as its rounds do.
+    """
+    while not stop.is_set() and (until is None or time.monotonic() < until):
+        come = following.step()
+        found()
+        following.pass_time()
+        found()
+        looked()
+        if not come:
+            stop.wait(PAUSE_SECONDS if until is None else min(PAUSE_SECONDS, max(0.0, until - time.monotonic())))
+    come = True
+    while come:  # what came before the end was told
+        come = following.step()
+        found()
+        if until is None or time.monotonic() > until + PROGRESS_SECONDS:
+            break
+    following.pass_time(always=True)
+    found()
+
+
 def _follow(
     following: SourceVerification,
     files: ViolationFiles,
@@ -323,25 +364,14 @@ def _follow(
     files.write(following.verification.result)  # a place that cannot be written to shows now, and not in some days
     progress = _Progress(following, files, as_json)
     until = None if seconds is None else time.monotonic() + seconds
+
+    def looked() -> None:
+        progress.told()
+        if counts is not None:
+            counts.update()
+
     with _until_told() as stop:
-        while not stop.is_set() and (until is None or time.monotonic() < until):
-            come = following.step()
-            progress.violations()
-            following.pass_time()
-            progress.violations()
-            progress.told()
-            if counts is not None:
-                counts.update()
-            if not come:
-                stop.wait(PAUSE_SECONDS if until is None else min(PAUSE_SECONDS, max(0.0, until - time.monotonic())))
-        come = True
-        while come:  # what came before the end was told
-            come = following.step()
-            progress.violations()
-            if until is None or time.monotonic() > until + PROGRESS_SECONDS:
-                break
-        following.pass_time(always=True)
-        progress.violations()
+        follow(following, progress.violations, looked, stop, until)
         progress.told(always=True)
         following.verification.count_over()
         if url == IN_MEMORY:
