@@ -68,6 +68,11 @@ class ExplainedMachines(MachineViews):
             to = sorted(targets) if due is None else [core.step(record, TICK, due)[0][0]]
             yield {"event": event, "from": origin, "to": to, "cause": cause, "task": task, "due": due}
 
+    def causes(self, role: str, state: str) -> dict[str, str]:
+        """Returns the events that a state takes, each with its cause."""
+        of = self.system.roles[role]
+        return {event: self._cause(of, state, event)[0] for event in of.states[state].on}
+
     def _cause(self, role: Role, state: str, event: str) -> tuple[str, str, str]:
         """Returns the cause of an event as events say it (`MachineStep.cause`), its origin, and the task it ends."""
         if event == "tick":

@@ -70,6 +70,19 @@ class EventViews:
         units = {unit["machine"]: unit for unit in view["units"]}
         return {**view, **now, "units": [{**units[unit["machine"]], **unit} for unit in now["units"]]}
 
+    def waiting(self, key: MachineOf) -> dict[str, Any]:
+        """Returns what a machine waits for: since when it is in its state, who plays its neighbours, and the ways out.
+
+        Raises:
+            OtherSystem: it is not of this system.
+        """
+        seen = self._seen(key)
+        return {
+            "since": seen.known.since,
+            "peers": {name: seen.known.peers.get(name, "") for name in self._neighbours(seen)},
+            "leaves": list(self.machines.leaves(seen.core, seen.record, self.now)),
+        }
+
     def _seen(self, key: MachineOf) -> _Seen:
         known, place = self.known.machines[key], self.program.machines.get(key.machine)
         if known.spec != self.program.digest or place is None:

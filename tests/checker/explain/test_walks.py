@@ -107,3 +107,19 @@ def test_records_are_those_of_actors_and_so_are_the_subsidiary_ones_that_they_se
                         seen += any(one[0] != core.states[0] for one in has)
             walk.close()
     assert seen > 0
+
+
+def test_what_a_machine_waits_for_is_so_alone_and_in_the_view_of_its_lease() -> None:
+    walk = CrashingWalk(known("lease"), properties("lease"), 1, 40)
+    with silent():
+        walk.run()
+    machines = KnownMachines()
+    for event in sorted((e for events in walk.log.values() for e in events), key=lambda e: (e.now, e.time)):
+        machines.take(event)
+    views = EventViews(Explainer(known("lease").system).machines, machines, walk.sim.time.now)
+    walk.close()
+    seen = [view for lease in machines.leases() for view in views.lease(lease)]
+    for view in seen:
+        waiting = views.waiting(MachineOf(view["actor"], view["lease"], view["machine"]))
+        assert waiting == {name: view[name] for name in ("since", "peers", "leaves")}
+    assert any(view["leaves"] for view in seen)
