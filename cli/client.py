@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -317,6 +317,16 @@ def close(lease: str, at: Path, as_json: bool) -> None:
 
     Example:  leasehold close tenant:1
     """
+    answer, outcome = close_lease(lease, at)
+    told(as_json, {"lease": lease, **answer}, f"{lease}: {outcome}")
+
+
+def close_lease(lease: str, at: Path) -> tuple[dict[str, Any], str]:
+    """Ends a lease, or withdraws one that has not begun; returns the actor's answer, and the outcome in words.
+
+    Raises:
+        ClientError: the actor that takes demands says no, or none answers.
+    """
     client, _ = taker(at, lease)
     try:
         answer = client.post("leases", lease, "tell", event="close")
@@ -324,9 +334,8 @@ def close(lease: str, at: Path, as_json: bool) -> None:
         if not any(row["lease"] == lease and not row["machine"] for row in client.get("leases")):
             raise
         client.post("leases", lease, "stop")
-        told(as_json, {"lease": lease}, f"{lease}: withdrawn; it had not begun")
-        return
-    told(as_json, {"lease": lease, **answer}, f"{lease}: {answer['transition'] or 'it is ending already'}")
+        return {}, "withdrawn; it had not begun"
+    return answer, answer["transition"] or "it is ending already"
 
 
 @client_verb()
@@ -387,6 +396,11 @@ def _units_with_history(client: Client) -> list[dict[str, Any]]:
     known = KnownMachines()
     for event in last_events(client) if units else ():
         known.take(event)
+    return with_history(units, known)
+
+
+def with_history(units: list[dict[str, Any]], known: KnownMachines) -> list[dict[str, Any]]:
+    """Adds to the units of an actor what its events tell of each last."""
     for unit in units:
         keys = (MachineOf(unit["actor"], lease, unit["machine"]) for lease in (BELOW, unit["lease"]))
         steps = next((known.machines[key].history for key in keys if key in known.machines), [])
@@ -472,15 +486,32 @@ def recover(target: str, at: Path, as_json: bool) -> None:
     Example:  leasehold recover tenant:1
               leasehold recover node-3 --at site.sock
     """
-    answers, why = from_each(answering_for(at, target), lambda client: client.post(_kind(target), target, "recover"))
-    done = [
-        {"actor": about["name"], "machine": machine} for answer, about in answers for machine in answer["recovered"]
-    ]
+    done, why = recover_machines(target, at)
     if as_json and done:
         print_json({"recovered": done})
     for one in done if not as_json else ():
-        click.echo(f"{target}: {one['machine']} at {one['actor']} begins its work anew")
+        click.echo(f"{target}: {recovered_text(one)}")
     for error in why[:-1]:
         warn(error)
     if why:
         raise why[-1]
+
+
+def recover_machines(target: str, at: Path) -> tuple[list[dict[str, str]], list[ClientError]]:
+    """Gives the machines of a lease, or a unit, a recovery event at each actor that answers and has them.
+
+    Returns the `actor` and `machine` of each that took it, and the errors of actors (`from_each`).
+
+    Raises:
+        ClientError: no actor answers.
+    """
+    answers, why = from_each(answering_for(at, target), lambda client: client.post(_kind(target), target, "recover"))
+    done = [
+        {"actor": about["name"], "machine": machine} for answer, about in answers for machine in answer["recovered"]
+    ]
+    return done, why
+
+
+def recovered_text(recovered: Mapping[str, str]) -> str:
+    """Returns what a machine does that has been given a recovery event."""
+    return f"{recovered['machine']} at {recovered['actor']} begins its work anew"

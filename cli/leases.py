@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Group
@@ -23,8 +23,8 @@ def lease_table(rows: Sequence[dict[str, Any]], abouts: Sequence[dict[str, Any]]
     for row in rows:
         by_lease.setdefault(row["lease"], {}).setdefault(row["actor"], []).append(row)
     now, tick = abouts[0]["now"], abouts[0]["tick_seconds"]
-    for lease in sorted(by_lease, key=_order):
-        cells = [", ".join(_cell(row, now, tick) for row in by_lease[lease].get(name, ())) for name in names]
+    for lease in sorted(by_lease, key=lease_order):
+        cells = [", ".join(lease_cell(row, now, tick) for row in by_lease[lease].get(name, ())) for name in names]
         table.add_row(lease, *cells)
     if not by_lease:
         table.add_row("no leases", *("" for _ in names))
@@ -38,21 +38,25 @@ def unit_table(rows: Sequence[dict[str, Any]], abouts: Sequence[dict[str, Any]])
     for name in ("unit", *(["actor"] if several else []), "state", "for", "lease", "data", "last"):
         table.add_column(name)
     for row in rows:
-        now, tick = clock_of(row, abouts)
-        lasted = "" if row["since"] is None else span(now - row["since"], tick)
-        fields = [
-            name
-            if value is True
-            else f"{name} {_time(value, now, tick) if name in row['times'] else row['shown'][name]}"
-            for name, value in row["data"].items()
-            if value
-        ]
-        last = "; ".join([*_left(row, now, tick), *(_step(step) for step in _last(row["history"]))])
+        lasted, fields, last = unit_cells(row, abouts)
         actor = [row["actor"]] if several else []
-        table.add_row(row["unit"], *actor, row["state"], lasted, row["lease"], ", ".join(fields), last)
+        table.add_row(row["unit"], *actor, row["state"], lasted, row["lease"], fields, last)
     if not rows:
         table.add_row("no units")
     return table
+
+
+def unit_cells(row: dict[str, Any], abouts: Sequence[dict[str, Any]]) -> tuple[str, str, str]:
+    """Returns how long a unit is in its state, what its record says besides, and what happened to it last."""
+    now, tick = clock_of(row, abouts)
+    lasted = "" if row["since"] is None else span(now - row["since"], tick)
+    fields = [
+        name if value is True else f"{name} {_time(value, now, tick) if name in row['times'] else row['shown'][name]}"
+        for name, value in row["data"].items()
+        if value
+    ]
+    last = "; ".join([*_left(row, now, tick), *(_step(step) for step in _last(row["history"]))])
+    return lasted, ", ".join(fields), last
 
 
 def _left(unit: dict[str, Any], now: int, tick: float) -> Iterator[str]:
@@ -87,12 +91,14 @@ def one_lease(machines: Sequence[dict[str, Any]], abouts: Sequence[dict[str, Any
     return Group(*parts)
 
 
-def _order(lease: str) -> tuple[str, int, str]:
+def lease_order(lease: str) -> tuple[str, int, str]:
+    """The key by which leases are sorted: their origin, and the number that it gave them."""
     origin, _, number = lease.rpartition(":")
     return (origin, int(number), "") if number.isdigit() else (lease, 0, lease)
 
 
-def _cell(row: dict[str, Any], now: int, tick: float) -> str:
+def lease_cell(row: dict[str, Any], now: int, tick: float) -> str:
+    """Returns the state of a lease at an actor, and how long its term lasts."""
     data = row["data"]
     end = max((data[name] for name in row["times"]), default=0)
     if not end or row["over"]:
@@ -149,9 +155,9 @@ def explained(machine: dict[str, Any], abouts: Sequence[dict[str, Any]]) -> Iter
         yield f"  It is over, and will be forgotten{_why(machine, now, tick)}."
     elif machine["leaves"]:
         stays = all(one["to"] == [machine["state"]] for one in machine["leaves"])
-        waits = f"It waits {_waits(machine, now, tick)}, for:"
+        waits = f"It waits {waits_text(machine, now, tick)}, for:"
         yield f"  {'It stays in this state, and takes:' if stays else waits}"
-        yield from (f"    {_leave(one, machine['peers'], now, tick)}" for one in machine["leaves"])
+        yield from (f"    {leave_text(one, machine['peers'], now, tick)}" for one in machine["leaves"])
 
 
 def units_of(machine: dict[str, Any]) -> list[dict[str, Any]]:
@@ -283,7 +289,7 @@ def _step(step: dict[str, Any]) -> str:
     return f"{step['transition']} ({step['from']} -> {step['to']})"
 
 
-def _waits(waiting: dict[str, Any], now: int, tick: float) -> str:
+def waits_text(waiting: Mapping[str, Any], now: int, tick: float) -> str:
     """Since when a machine is in its state, and until when at most."""
     since = waiting["since"]
     begun = f"since tick {_time(since, now, tick)}" if since is not None else "since a tick that is not known"
@@ -318,11 +324,39 @@ def _unit_waits(unit: dict[str, Any], now: int, tick: float) -> str:
     bringers = (_BRINGER[one["cause"]].format(task=one["task"]) for one in unit["leaves"] if one["cause"] in _BRINGER)
     whom = ", ".join(dict.fromkeys(bringers))
     timed = any(one["cause"] == "timer" for one in unit["leaves"])
-    return f"; it waits {_waits(unit, now, tick)}, for {whom or 'the clock'}" if whom or timed else ""
+    return f"; it waits {waits_text(unit, now, tick)}, for {whom or 'the clock'}" if whom or timed else ""
 
 
-def _leave(one: dict[str, Any], peers: dict[str, str], now: int, tick: float) -> str:
-    whose = dict.fromkeys(peer for name, peer in peers.items() if peer and name.partition("[")[0] == one["from"])
+def bringers_of(one: Mapping[str, Any], peers: Mapping[str, str]) -> list[str]:
+    """Returns the actors that may bring an event that leads out of a state, as far as they are known."""
+    return [*dict.fromkeys(peer for name, peer in peers.items() if peer and name.partition("[")[0] == one["from"])]
+
+
+# For whom a machine waits, by the cause of the event, where that is no neighbour.
+_AWAITED = {
+    "timer": "the clock",
+    "policy": "its policy",
+    "handler": "its handler",
+    "subsidiary": "its units",
+    "parent": "its lease",
+    "client": "a client",
+}
+
+
+def awaited(leaves: Sequence[Mapping[str, Any]], peers: Mapping[str, str]) -> list[str]:
+    """Returns for whom a machine waits: actors, its own parts, the clock; clients where it waits for nobody else."""
+    urgent = [one for one in leaves if one["cause"] not in ("client", "parent")] or leaves
+    named = ([_AWAITED[one["cause"]]] if one["cause"] in _AWAITED else _known(one, peers) for one in urgent)
+    return [*dict.fromkeys(name for names in named for name in names)]
+
+
+def _known(one: Mapping[str, Any], peers: Mapping[str, str]) -> list[str]:
+    return bringers_of(one, peers) or [f"{one['from']} (not known yet)"]
+
+
+def leave_text(one: Mapping[str, Any], peers: Mapping[str, str], now: int, tick: float) -> str:
+    """Returns an event that leads out of a state: who brings it, where it leads, and when."""
+    whose = bringers_of(one, peers)
     known = f" ({', '.join(whose)})" if whose else ""
     origin = "" if one["from"] == "here" else f" of {one['from']}{known}"
     text = f"{one['event']}{origin} -> {', '.join(one['to'])}"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from leasehold.cli.leases import explained, lease_table, one_lease, span, unit_table, units_of
+from leasehold.cli.leases import awaited, explained, lease_table, one_lease, span, unit_table, units_of
 
 NOW, TICK = 100, 2.0
 ABOUTS = [
@@ -370,6 +370,23 @@ def test_times_are_those_of_the_actor_that_a_machine_is_at(changes: dict[str, An
     first, _, third, _ = explained({**MACHINE, **changes}, ABOUTS)
     assert first == f"tenant:1 at {changes.get('actor', 'tenant')} (service_manager) is waiting{lasted}."
     assert third == f"  It waits {since}, and no timer ends that, for:"
+
+
+def test_it_waits_for_clients_only_where_it_waits_for_nobody_else() -> None:
+    def leave(cause: str, sender: str = "here") -> dict[str, Any]:
+        return {"event": "e", "from": sender, "cause": cause, "task": "", "to": ["s"], "due": None}
+
+    peers = {"voter[0]": "anna", "voter[1]": "ben", "chief": ""}
+    client, votes, orders = leave("client"), leave("message", "voter"), leave("message", "chief")
+    assert awaited([client, votes, leave("timer"), votes], peers) == ["anna", "ben", "the clock"]
+    assert awaited([orders, leave("policy"), leave("handler"), leave("subsidiary")], peers) == [
+        "chief (not known yet)",
+        "its policy",
+        "its handler",
+        "its units",
+    ]
+    assert awaited([client, leave("parent")], peers) == ["a client", "its lease"]
+    assert awaited([], peers) == []
 
 
 def test_a_machine_that_is_forgotten_says_no_more_than_why() -> None:
