@@ -13,6 +13,16 @@ from typing import Any
 
 from aiohttp import web
 
+LARGEST = 16 * 1024  # bytes of a request
+# Nothing is kept or taken for something else; no other page has this one in a frame, or learns its address.
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
 
 class PageServer:
     """Serves a page on this machine alone, with a stream of what changes.
@@ -37,13 +47,20 @@ class PageServer:
         """The first words to whoever listens for changes."""
         return {"changed": "hello"}
 
+    def admit(self, request: web.Request) -> None:
+        """Refuses who may not ask; a page that asks for no session lets everybody in who has come by its address.
+
+        Raises:
+            web.HTTPException: with the reason.
+        """
+
     async def start(self) -> None:
         """Begins to listen.
 
         Raises:
             OSError: the port is taken.
         """
-        app = web.Application(middlewares=[self._guard])
+        app = web.Application(client_max_size=LARGEST, middlewares=[self._guard])
         app.add_routes([*self.routes(), web.get("/changes", self._changes)])
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.2)
         await self._runner.setup()
@@ -71,10 +88,10 @@ class PageServer:
         """Refuses whoever reached this server by another name, as a page of another origin may make a browser do."""
         if request.headers.get("Host") not in {f"{name}:{self.port}" for name in ("127.0.0.1", "localhost")}:
             raise web.HTTPForbidden(text=f"this server answers at {self.url} alone\n")
+        self.admit(request)
         response: web.StreamResponse = await handler(request)
         if not response.prepared:
-            response.headers["X-Content-Type-Options"] = "nosniff"
-            response.headers["Cache-Control"] = "no-store"
+            response.headers.update(HEADERS)
         return response
 
     async def _changes(self, request: web.Request) -> web.StreamResponse:
