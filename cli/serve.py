@@ -1,8 +1,9 @@
-"""`leasehold serve`: a page on which a system is walked through, step by step."""
+"""`leasehold serve`: a page on which a system is walked through, step by step, or the one of running actors."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import webbrowser
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import click
+from click.core import ParameterSource
 
 from leasehold.checker.explore.walker import FollowedTrail, Walker
 from leasehold.checker.recovery.cases.path_case import CaseError, PathCase
@@ -23,12 +25,16 @@ from leasehold.faults.model import BudgetError
 from leasehold.impl.events.event import StepEvent
 from leasehold.reports.live.background import SearchOrder
 from leasehold.reports.live.beginning import along_case, along_run, faults_of
+from leasehold.reports.live.page_server import PageServer
 from leasehold.reports.live.server import LiveServer
 from leasehold.reports.live.session import LiveSystem, usual_budget
 from leasehold.spec.language.diagnostics import listed
 
 PORT = 8470
 SECONDS = 60.0  # of exploring, without faults and under them
+# The options of one page alone; --port and --open are of both.
+WALKING = ("settings", "faults", "sources", "wanted", "lease", "no_explore", "memory", "seconds")
+OPERATING = ("audit",)
 
 Following: TypeAlias = Callable[[Walker], FollowedTrail]
 
@@ -49,7 +55,14 @@ class Beginning:
 
 
 @verb(refusals={**SOURCE_REFUSALS, BudgetError: Exit.BAD_SPEC, CaseError: Exit.BAD_SPEC})
-@click.argument("system")
+@click.argument("words", nargs=-1, metavar="SYSTEM|PLACE...")
+@click.option("--actors", is_flag=True, help="Serve the operations page of the running actors at PLACE.")
+@click.option(
+    "--audit",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="With --actors: append a line of JSON before and after each action.",
+)
 @set_option
 @click.option(
     "--faults",
@@ -72,8 +85,12 @@ class Beginning:
 @click.option("--no-explore", is_flag=True, help="Explore nothing beside the walk.")
 @search.memory_option
 @search.time_option
+@click.pass_context
 def serve(
-    system: str,
+    ctx: click.Context,
+    words: tuple[str, ...],
+    actors: bool,
+    audit: Path | None,
     settings: Mapping[str, str],
     faults: str | None,
     sources: tuple[str, ...],
@@ -85,7 +102,7 @@ def serve(
     memory: int | None,
     seconds: float | None,
 ) -> Exit:
-    """Serve a page on which SYSTEM is walked through, until Ctrl-C.
+    """Serve a page on which SYSTEM is walked through, or the operations page of running actors, until Ctrl-C.
 
     The page has the steps that are possible, the path as a sequence, the state, the roles' diagrams, and how each
     property stands. Step forward and back, take another way, inject a fault and watch the recovery. The address of the
@@ -93,11 +110,27 @@ def serve(
     page says what is wrong with them. Beside the walk the system is explored (--time: a minute, without faults and
     under them), so that counterexamples, witnesses and control states can be gone to. It listens on this machine alone.
 
+    With --actors it shows the actors at each PLACE (a control socket, a configuration, or a folder of either; default:
+    the current folder): their leases or runs, units, what waits for whom, violations, metrics. A lease can be closed,
+    and a lease or unit recovered. The address that is printed begins a session, once.
+
     Example:  leasehold serve lease
               leasehold serve ./my_system --faults crash=2,lose=1 --open
               leasehold serve ./my_system --from explored.json --property agreement
               leasehold serve two_phase_commit --from running
+              leasehold serve --actors running --audit audit.jsonl
     """
+    _refuse_options(ctx, actors)
+    if actors:
+        places = [Path(word) for word in words] or [Path(os.environ.get("LEASEHOLD_AT", "."))]
+        return _operate(places, port, audit, opens)
+    if len(words) != 1:
+        raise click.UsageError(
+            f"it takes one SYSTEM, and not {listed(words)}; the places of actors go with --actors"
+            if words
+            else "Missing argument 'SYSTEM'; or, with --actors, the places of running actors."
+        )
+    (system,) = words
     beginning = None
     if sources:
         beginning = _beginning(system, settings, sources, wanted, lease)
@@ -114,7 +147,30 @@ def serve(
         place = f"#at={'.'.join(followed.position.trail)}"
         if followed.lost is not None:
             say(f"leasehold: step {followed.lost} is not possible in this system; the walk begins before it", err=True)
-    asyncio.run(_serve(LiveServer(live, order, port), place, opens))
+    server = LiveServer(live, order, port)
+    asyncio.run(_serve(server, live.name, lambda: server.url + place, opens))
+    return Exit.HOLDS
+
+
+def _refuse_options(ctx: click.Context, actors: bool) -> None:
+    """Refuses the options of the one page that are given for the other."""
+    for option in ctx.command.params:
+        given = ctx.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+        if given and option.name in (WALKING if actors else OPERATING):
+            rest = "is about a walk through a SYSTEM, and --actors shows running actors"
+            raise click.UsageError(f"{option.opts[0]} {rest if actors else 'goes with --actors'}")
+
+
+def _operate(at: Sequence[Path], port: int, audit: Path | None, opens: bool) -> Exit:
+    from leasehold.cli.operations.audit import AuditTrail  # and the verifier, which a walk does not need
+    from leasehold.cli.operations.server import OperationsServer
+
+    try:
+        trail = AuditTrail(audit)
+    except OSError as error:
+        raise click.UsageError(f"--audit {audit}: {error.strerror or error}") from None
+    server = OperationsServer(at, port, trail, lambda line: say(f"leasehold: {line}"))
+    asyncio.run(_serve(server, f"operations of {listed(sorted(server.names))}", lambda: server.entrance, opens))
     return Exit.HOLDS
 
 
@@ -147,7 +203,8 @@ def _beginning(
     return Beginning(given, budget, lambda walker: along_run(walker, path))
 
 
-async def _serve(server: LiveServer, place: str, opens: bool) -> None:
+async def _serve(server: PageServer, what: str, address: Callable[[], str], opens: bool) -> None:
+    """Serves until Ctrl-C; the address is known once the server listens."""
     try:
         await server.start()
     except OSError as error:
@@ -156,8 +213,8 @@ async def _serve(server: LiveServer, place: str, opens: bool) -> None:
     ended = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
-    click.echo(f"leasehold: {server.live.name} at {server.url}{place} (Ctrl-C ends it)")
+    click.echo(f"leasehold: {what} at {address()} (Ctrl-C ends it)")
     if opens:
-        webbrowser.open(server.url + place)
+        webbrowser.open(address())
     await ended.wait()
     await server.close()

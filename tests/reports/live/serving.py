@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Thread
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 from leasehold.reports.live.background import SearchOrder
+from leasehold.reports.live.page_server import PageServer
 from leasehold.reports.live.server import LiveServer
 from leasehold.reports.live.session import LiveSystem
 from tests.reports.browser import Browser
@@ -18,14 +19,14 @@ from tests.reports.browser import Browser
 PATIENCE = 30.0  # seconds in which a page has to show something
 
 
-class Served:
+S = TypeVar("S", bound=PageServer)
+
+
+class ServedPage(Generic[S]):
     """A server in a thread of its own, which ends with the block."""
 
-    def __init__(
-        self, name: str, settings: dict[str, str] | None = None, faults: str | None = None, seconds: float = 0
-    ):
-        order = SearchOrder(name, settings or {}, faults, seconds, None) if seconds else None
-        self.server = LiveServer(LiveSystem(name, settings or {}, faults), order, 0)
+    def __init__(self, server: S) -> None:
+        self.server = server
         self.loop = asyncio.new_event_loop()
         self._thread = Thread(target=self.loop.run_forever)
 
@@ -41,8 +42,18 @@ class Served:
         self.loop.close()
 
 
-class LivePage:
-    """The page, as somebody sees it."""
+class Served(ServedPage[LiveServer]):
+    """The server of a system's live page."""
+
+    def __init__(
+        self, name: str, settings: dict[str, str] | None = None, faults: str | None = None, seconds: float = 0
+    ):
+        order = SearchOrder(name, settings or {}, faults, seconds, None) if seconds else None
+        super().__init__(LiveServer(LiveSystem(name, settings or {}, faults), order, 0))
+
+
+class ShownPage:
+    """A page, as somebody sees it."""
 
     def __init__(self, browser: Browser) -> None:
         self.browser = browser
@@ -54,6 +65,10 @@ class LivePage:
             assert time.monotonic() < end, (script, value, self.browser.errors)
             self.browser.run("new Promise((done) => setTimeout(done, 20))")
         return value
+
+
+class LivePage(ShownPage):
+    """The live page of a system."""
 
     @property
     def choices(self) -> list[str]:
