@@ -1,24 +1,59 @@
-"""Pictures of the live page for docs, taken while a browser is driven as a person would drive it.
+"""Pictures of the live page and of the operations page for docs, taken while a browser is driven as a person would.
 
-``python -m tests.reports.live.pictures`` renews docs/pictures/serve_*.png, and prints how long a step takes.
+``python -m tests.reports.live.pictures`` renews docs/pictures, and prints how long a step takes; with the word
+``operations`` it renews the picture of the operations page alone.
 """
 
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
 import time
 from pathlib import Path
 
-from tests.reports.live.serving import LivePage, Served, opened
+from leasehold.impl.lease.fleet import BROKER, TENANT, Fleet
+from tests.cli.operations.operating import Operating, operated
+from tests.reports.live.serving import LivePage, Served, ShownPage, opened
 from tests.systems import TESTS
 
 PICTURES = TESTS.parent / "docs" / "pictures"
 SAGA = TESTS / "reports/live/systems/saga"
 
 
-def main() -> None:
+def main(words: list[str]) -> None:
     """Renews the pictures."""
+    _operations()
+    if "operations" not in words:
+        _live()
+
+
+def _operations() -> None:
+    """Takes the operations page of a lease, one whose term begins later, an actor that is down, and a broken unit."""
+    down = ["sh", "-c", 'test "$LEASEHOLD_UNIT" != unit-1 || { echo it hangs >&2; exit 9; }']
+    handler = {"name": "command", "setup": "true", "modify": "true", "teardown": down}
+    with tempfile.TemporaryDirectory() as base:
+        folder = Path(base) / "running"
+        folder.mkdir()
+        with Fleet(folder, units=4, handler=handler, more={"handling": {"tries": 1}}) as fleet:
+            client = fleet.client(TENANT)
+            now = client.get("about")["now"]
+            leases = [
+                client.post("demand", units=2, until=now + later + 900, term=300, start=now + later)["lease"]
+                for later in (1, 1, 500)
+            ]
+            with Operating(folder) as served, operated(served, 1400, 1900) as page:
+                for lease in leases[:2]:
+                    page.until_row("lease", lease, "active")
+                page.act("close", leases[0])
+                page.until_row("unit", "unit-1", "quarantined")
+                fleet.kill(BROKER)
+                page.until_row("actor", BROKER, "not answering since")
+                page.until("document.querySelector('.outcome') !== null")
+                _take(page, "operations")
+
+
+def _live() -> None:
     with tempfile.TemporaryDirectory() as base:
         folder = Path(shutil.copytree(SAGA, Path(base) / "saga"))
         with Served(str(folder), faults="crash=1,lose=1", seconds=20) as served, opened(served.server.url) as page:
@@ -64,11 +99,11 @@ def _explored(page: LivePage) -> None:
     page.until("document.querySelector('#progress').textContent", lambda said: said.startswith("explored under"))
 
 
-def _take(page: LivePage, name: str) -> None:
+def _take(page: ShownPage, name: str) -> None:
     page.browser.run("new Promise((done) => setTimeout(done, 300))")
     PICTURES.mkdir(exist_ok=True)
     (PICTURES / f"{name}.png").write_bytes(page.browser.picture())
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
