@@ -247,25 +247,31 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 # What the actors of a test have done
 
-_MADE: pytest.StashKey[list[AnyActors]] = pytest.StashKey()
+_MADE: pytest.StashKey[ActorStarter] = pytest.StashKey()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]:
     """A test that has passed is judged by the events of its actors, while they are there."""
-    made, plays = pyfuncitem.stash.get(_MADE, []), pyfuncitem.stash.get(_PLAYS, None)
+    starter, plays = pyfuncitem.stash.get(_MADE, None), pyfuncitem.stash.get(_PLAYS, None)
+    made = [] if starter is None else starter.started
     try:
         passed = yield
     except (Exception, pytest.fail.Exception):
         if plays is not None:
             plays.end()
             _draw(pyfuncitem, made)
+        _leave(pyfuncitem, starter)
         raise
     if plays is not None:
         plays.end()
     marker = pyfuncitem.get_closest_marker("leasehold_violates")
     if marker is None or marker.args:
-        _judge(made, marker.args if marker is not None else (), plays)
+        try:
+            _judge(made, marker.args if marker is not None else (), plays)
+        except pytest.fail.Exception:
+            _leave(pyfuncitem, starter)
+            raise
     if plays is not None and plays.last and not plays.different:
         pytest.fail(f"{plays}: nothing happened in any of them, so they show nothing", pytrace=False)
     return passed
@@ -296,6 +302,24 @@ def _draw(item: pytest.Item, made: Sequence[AnyActors]) -> None:
             item.add_report_section("call", f"leasehold steps of {actors.system.name}", steps)
 
 
+def _leave(item: pytest.Item, starter: ActorStarter | None) -> None:
+    """Leaves the events of a test that has failed, and says how somebody can step through them."""
+    if starter is None:
+        return
+    for actors, system in zip(starter.started, starter.systems, strict=True):
+        logs = actors.logs()
+        if any(len(lines) > 2 for lines in logs.values()):
+            folder = starter.failed()
+            _keep(folder, logs)
+            words = f"step through them: {shlex.join(['leasehold', 'serve', system, '--from', str(folder)])}"
+            item.add_report_section("call", f"leasehold events of {actors.system.name}", words)
+
+
+def _named(actors: AnyActors, *arguments: Any) -> str:
+    """Returns how the system of actors was named, or else by its own name."""
+    return arguments[0] if arguments and isinstance(arguments[0], str) else actors.system.name
+
+
 # Fixtures
 
 
@@ -305,11 +329,14 @@ class ActorStarter:
     Args:
         where: they run unless the test says so itself: `embedded` or `processes`.
         plays: of the test; None: it has no schedules.
+        failed: makes a folder for what a test that fails leaves.
     """
 
-    def __init__(self, where: str, plays: SchedulePlays | None) -> None:
+    def __init__(self, where: str, plays: SchedulePlays | None, failed: Callable[[], Path]) -> None:
+        self.failed = failed
         self.where, self.plays = where, plays
         self.started: list[AnyActors] = []
+        self.systems: list[str] = []  # as the test has named that of each
 
     def in_processes(self, asked: bool | None) -> bool:
         """Returns whether actors are to be processes, as the test asks or else as its settings say."""
@@ -320,6 +347,7 @@ class ActorStarter:
         if self.plays is not None:
             options = {"schedule": self.plays.next(), **options}
         self.started.append(started := make(*arguments, **options))
+        self.systems.append(_named(started, *arguments))
         return started
 
     def processes(self, make: Callable[..., P], *arguments: Any, **options: Any) -> P:
@@ -328,6 +356,7 @@ class ActorStarter:
         from leasehold.checker.recovery.processes.proxy import CUT
 
         self.started.append(started := make(*arguments, **{"links": partial(Links, mode=CUT), **options}))
+        self.systems.append(_named(started, *arguments))
         return started
 
     def stop(self, folder: Path | None) -> None:
@@ -351,10 +380,13 @@ def _keep(folder: Path, logs: Mapping[str, Sequence[bytes]]) -> None:
 
 
 @pytest.fixture
-def leasehold_actors(request: pytest.FixtureRequest, leasehold_where: str) -> Iterator[ActorStarter]:
+def leasehold_actors(
+    request: pytest.FixtureRequest, leasehold_where: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ActorStarter]:
     """Starts the actors of the test, for the other fixtures."""
-    starter = ActorStarter(leasehold_where, request.node.stash.get(_PLAYS, None))
-    request.node.stash[_MADE] = starter.started
+    plays, failed = request.node.stash.get(_PLAYS, None), partial(tmp_path_factory.mktemp, "events")
+    starter = ActorStarter(leasehold_where, plays, failed)
+    request.node.stash[_MADE] = starter
     yield starter
     folder, test = request.config.getoption("--leasehold-coverage"), re.sub(r"[^\w.-]+", "-", request.node.nodeid)
     starter.stop(Path(folder) / test.strip("-") if folder else None)

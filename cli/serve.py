@@ -133,7 +133,7 @@ def serve(
     (system,) = words
     beginning = None
     if sources:
-        beginning = _beginning(system, settings, sources, wanted, lease)
+        beginning = begin_at(system, settings, sources, wanted, lease)
         settings, faults = beginning.settings, faults or beginning.faults
     elif wanted or lease:
         raise click.UsageError("--property and --lease say where in --from the walk begins")
@@ -174,8 +174,12 @@ def _operate(at: Sequence[Path], port: int, audit: Path | None, opens: bool) -> 
     return Exit.HOLDS
 
 
-def _beginning(
-    system: str, settings: Mapping[str, str], sources: Sequence[str], wanted: str | None, lease: str | None
+def begin_at(
+    system: str,
+    settings: Mapping[str, str],
+    sources: Sequence[str],
+    wanted: str | None = None,
+    lease: str | None = None,
 ) -> Beginning:
     """Finds where a walk begins: in a file of cases, or in the events of actors."""
     cases = stored_cases(Path(sources[0]), wanted, system, settings) if len(sources) == 1 else None

@@ -59,17 +59,22 @@ def source_options(command: F) -> F:
 def each_source(sources: Iterable[str]) -> Iterator[tuple[str, str]]:
     """The sources one by one, and which actor is meant: a folder, and a store, stand for all their actors.
 
-    A folder has configurations of actors, which run or not, or sockets.
+    A folder has configurations of actors, which run or not, or files of events, or sockets.
 
     Raises:
-        Unreachable: there is neither in a folder.
+        Unreachable: there is none of them in a folder.
         StoreError: a store cannot be read.
     """
     for name in sources:
         if Path(name).is_dir():
-            yield from ((str(place), "") for place in configurations(Path(name)) or sockets(Path(name)))
+            yield from ((str(place), "") for place in configurations(Path(name)) or _files(name) or sockets(Path(name)))
         else:
             yield from ((name, actor) for actor in actors_of(name) or ("",))
+
+
+def _files(folder: str) -> list[Path]:
+    """The files of events in a folder."""
+    return sorted(Path(folder).glob("*.jsonl"))
 
 
 @contextmanager
@@ -273,8 +278,8 @@ def _was_migrated(sources: Iterable[str]) -> bool:
 def _told(name: str) -> tuple[str, dict[str, str | int | bool]] | None:
     """Returns what a source says of its system: the name or folder, and the constants."""
     path = Path(name)
-    if path.is_dir() and (configured := configurations(path)):
-        path = configured[0]
+    if path.is_dir() and (found := configurations(path) or _files(name)):
+        path, name = found[0], str(found[0])
     if _is_configuration(str(path)):
         config = read_config(path)
         folder = config.system if config.system in SHIPPED else str(path.parent / config.system)

@@ -8,8 +8,9 @@ all else in the event loop.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,7 +25,9 @@ from leasehold.cli.editor.project import Project, folder_of
 from leasehold.cli.lint import BY_FILE
 from leasehold.spec import Diagnostic
 from leasehold.spec.language.correction import correction
-from leasehold.spec.language.diagnostics import NOWHERE, Place, codes
+from leasehold.spec.language.diagnostics import NOWHERE, EntryFix, Place, codes
+from leasehold.spec.language.fixing import with_fix
+from leasehold.spec.language.read.editing import CannotEdit
 from leasehold.spec.language.symbols import Symbol
 
 SOURCE = "leasehold"
@@ -268,16 +271,28 @@ async def code_action(ls: EditorServer, params: lsp.CodeActionParams) -> list[ls
         inside = params.range.start.line <= d.place.line - 1 <= params.range.end.line
         if not inside or ls.file_of(d, project).resolve() != path or d.place.line > len(lines):
             continue
-        if edit := correction(d, lines[d.place.line - 1]):
-            end = Place(edit.place.file, edit.place.line, edit.place.column + len(edit.old))
-            changes = {params.text_document.uri: [lsp.TextEdit(ls.range_of(edit.place, end), edit.new)]}
+        for title, edit in _edits(d, lines, ls):
             actions.append(
                 lsp.CodeAction(
-                    f"write `{edit.new}`",
+                    title,
                     kind=lsp.CodeActionKind.QuickFix,
                     diagnostics=[ls.diagnostic(d, project)],
                     is_preferred=True,
-                    edit=lsp.WorkspaceEdit(changes),
+                    edit=lsp.WorkspaceEdit({params.text_document.uri: [edit]}),
                 )
             )
     return actions
+
+
+def _edits(d: Diagnostic, lines: Sequence[str], ls: EditorServer) -> Iterator[tuple[str, lsp.TextEdit]]:
+    """The edits that mend a finding: entries that are missing, as `lint --fix` writes them, or the nearest word."""
+    if isinstance(d.fix, EntryFix):
+        text = "".join(f"{line}\n" for line in lines)
+        whole = lsp.Range(lsp.Position(0, 0), lsp.Position(len(lines), 0))
+        with contextlib.suppress(CannotEdit):
+            added = with_fix(text, d.fix)
+            names = ", ".join(name for name, _ in d.fix.entries)
+            yield f"write `{d.fix.key}` for {names}", lsp.TextEdit(whole, added)
+    elif edit := correction(d, lines[d.place.line - 1]):
+        end = Place(edit.place.file, edit.place.line, edit.place.column + len(edit.old))
+        yield f"write `{edit.new}`", lsp.TextEdit(ls.range_of(edit.place, end), edit.new)

@@ -53,3 +53,11 @@ function pressable(element, label, press) {
   }, []);
   return element;
 }
+
+// Where a box scrolls sideways, it says so: on a phone no scroll bar shows it.
+const sideways = new ResizeObserver((entries) => entries.forEach(({ target }) =>
+  target.classList.toggle("more-beside", target.scrollWidth > target.clientWidth + 4)));
+new MutationObserver((changes) => changes.forEach((change) => change.addedNodes.forEach((node) => {
+  if (!(node instanceof Element)) return;
+  for (const box of [node, ...node.querySelectorAll(".scroll, .sequence-scroll")]) if (box.matches(".scroll, .sequence-scroll")) sideways.observe(box);
+}))).observe(document.documentElement, { childList: true, subtree: true });

@@ -67,6 +67,7 @@ function graphView(nodes, edges, options) {
     const w = Math.max(readable ? Math.min(drawing.w, width / READABLE) : drawing.w, width);
     const middle = w < drawing.w && options.roots?.length ? laid.nodes[options.roots[0]].x : drawing.x + drawing.w / 2;
     Object.assign(view, { x: middle - w / 2, y: drawing.y, w, h: drawing.h });
+    element.classList.toggle("partly", w < drawing.w - 1);
     svg.style.height = `${Math.min(options.height || 1200, Math.ceil((drawing.h * width) / w))}px`;
     touched = false;
     show();

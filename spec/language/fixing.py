@@ -63,12 +63,10 @@ def fixed(name_or_folder: str, settings: Mapping[str, str]) -> FixedText:
                 if path not in texts:
                     texts[path] = _text(path)
                     before[path] = FixedFile(path, fix.place.file, texts[path], texts[path])
-                editor = YamlEditor(texts[path])
-                _apply(editor, fix)
+                texts[path] = with_fix(texts[path], fix)
             except (OSError, CannotEdit) as error:
                 by_hand.append(f"{fix.place.file}: {error}")
             else:
-                texts[path] = editor.text
                 reasons += len(fix.entries) if isinstance(fix, EntryFix) else 0
     files = (FixedFile(path, f.shown, f.old, texts[path]) for path, f in before.items())
     return FixedText(tuple(f for f in files if f.new != f.old), reasons, tuple(by_hand))
@@ -89,12 +87,19 @@ def _text(path: Path) -> str:
     return path.read_bytes().decode()
 
 
-def _apply(editor: YamlEditor, fix: Fix) -> None:
+def with_fix(text: str, fix: Fix) -> str:
+    """The text of a file with one fix.
+
+    Raises:
+        CannotEdit: its layout does not take the fix.
+    """
+    editor = YamlEditor(text)
     match fix:
         case WordFix(place=Place(line=line, column=column), old=old, new=new):
             editor.substitute(line, column, old, new)
         case EntryFix(path=path, key=key, entries=entries) if editor.has((*path, key)):
-            for name, text in entries:
-                editor.add((*path, key), name, text)
+            for name, words in entries:
+                editor.add((*path, key), name, words)
         case EntryFix(path=path, key=key, entries=entries):
             editor.add(path, key, dict(entries))
+    return editor.text

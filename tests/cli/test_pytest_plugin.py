@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
@@ -10,13 +11,16 @@ from typing import get_args
 import pytest
 from click.testing import CliRunner
 
+from leasehold.checker.explore.walker import Walker
 from leasehold.cli.conform import conform
 from leasehold.cli.pytest_plugin import AnySystem
+from leasehold.cli.serve import begin_at
 from leasehold.faults.simulation.lease import EmbeddedCluster
 from leasehold.impl.actor.environment import ActorError, ActorOptions, RetryPolicy
 from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
 from leasehold.impl.lease.process_cluster import ProcessCluster
 from leasehold.impl.processes.cluster import ProcessSystem
+from leasehold.spec import load
 from leasehold.spec.language.model import PropertyKind
 
 pytest_plugins = ["pytester"]
@@ -315,6 +319,20 @@ def write_late(pytester: pytest.Pytester, claims: str, marker: str = "", more: s
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     pytester.makepyfile(TEST.format(marker=marker))
+
+
+def test_a_test_that_fails_can_be_stepped_through(pytester: pytest.Pytester) -> None:
+    """It leaves its events, and the command that it prints begins at their end, in the model."""
+    write_late(pytester, CLAIMS)
+    result = pytester.runpytest_inprocess("-p", "no:cacheprovider")
+    (line,) = (line for line in result.outlines if line.startswith("step through them: "))
+    *_, system, option, folder = shlex.split(line)
+    assert option == "--from"
+    beginning = begin_at(str(pytester.path / system), {}, [folder])
+    walker = Walker(load(pytester.path / system))
+    followed = beginning.follow(walker)
+    assert followed.lost is None
+    assert walker.snapshot(followed.position).control["lamp"] == "bright"
 
 
 @pytest.mark.parametrize(

@@ -187,6 +187,26 @@ def test_typing_finds_a_property_and_nothing_is_wider_than_the_screen(lease, ope
 
 
 @needs_chromium
+@pytest.mark.parametrize("width", [390, pytest.param(2400, marks=pytest.mark.long)])
+def test_what_can_be_scrolled_or_dragged_says_so(lease, opened, width):
+    """Each box that scrolls sideways, and no other; on a phone nothing else shows it."""
+    browser = opened(page(lease), width)
+    browser.run("document.querySelectorAll('details').forEach((d) => (d.open = true))")
+    browser.run("new Promise((done) => setTimeout(done, 300))")
+    boxes = "[...document.querySelectorAll('.scroll, .sequence-scroll')].filter((b) => b.clientWidth > 0)"
+    scrolls, says = "b.scrollWidth > b.clientWidth + 4", "b.classList.contains('more-beside')"
+    told, wrong = browser.run(
+        f"[{boxes}.filter((b) => {says}).length, {boxes}.filter((b) => ({scrolls}) !== {says}).length]"
+    )
+    assert (told > 0, wrong) == (True, 0)
+    cue = "getComputedStyle(document.querySelector('.more-beside'), '::before')"
+    shown = browser.run(f"{cue}.display !== 'none' && {cue}.content.includes('more at the side')")
+    assert shown == (width == 390)
+    assert (browser.run("document.querySelectorAll('.graph-box.partly').length") > 0) == (width == 390)
+    assert browser.errors == []
+
+
+@needs_chromium
 def test_the_table_of_shared_variables_is_drawn(opened):
     browser = opened(page(explore(load(TRUTH / "peterson"))), 390)
     assert "wants\tmap[process, bool]" in browser.run("document.querySelector('#shared table').innerText")

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from leasehold.checker.host.verdicts import keep_verdicts
 from leasehold.cli.main import cli
 from leasehold.spec import load
+from leasehold.spec.language.fixing import fixed
 from tests.systems import edited, files_of, write
 from tests.waiting import until
 
@@ -162,6 +163,24 @@ async def test_a_misspelt_name_is_corrected_by_an_action(tmp_path: Path) -> None
         line = wrong.splitlines()[edit.range.start.line]
         mended = line[: edit.range.start.character] + edit.new_text + line[edit.range.end.character :]
         assert mended in FILES[file].splitlines()
+
+
+async def test_entries_that_are_missing_are_written_as_by_lint_fix(tmp_path: Path) -> None:
+    folder, file = write(tmp_path, FILES), "roles/door.yaml"
+    wrong = FILES[file].replace("    ignore: {push: it is closed}\n", "")
+    async with editor(folder) as opened:
+        opened.open(file)
+        opened.change(file, wrong)
+        whole = lsp.Range(lsp.Position(0, 0), lsp.Position(len(wrong.splitlines()), 0))
+        params = lsp.CodeActionParams(lsp.TextDocumentIdentifier(opened.uri(file)), whole, lsp.CodeActionContext([]))
+        actions = await opened.client.text_document_code_action_async(params)
+        (action,) = (one for one in actions if one.title.startswith("write `refuse` for "))
+        (edit,) = action.edit.changes[opened.uri(file)]
+        opened.change(file, edit.new_text)
+        again = await opened.client.text_document_code_action_async(params)
+        assert not [one for one in again if one.title == action.title]
+    (folder / file).write_text(wrong)
+    assert fixed(str(folder), {}).files[0].new == edit.new_text
 
 
 async def test_names_are_completed(tmp_path: Path) -> None:
