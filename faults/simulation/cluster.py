@@ -92,6 +92,10 @@ class SystemCluster(LocalSystem[Actor]):
         for other in self.actors.values():  # nobody waits for their pauses
             other.outbox.hurry(name)
 
+    async def join(self, machine: str, name: str = "") -> Actor:
+        """A machine of a dynamic role joins, played by an actor of its own while the others run."""
+        return await self.start(self._join(machine, name))
+
     def part(self, links: Iterable[tuple[str, str]]) -> Callable[[], None]:
         """Lets no packet pass from some actors to others; returns what heals it.
 

