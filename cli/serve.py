@@ -32,6 +32,7 @@ from leasehold.spec.language.diagnostics import listed
 
 PORT = 8470
 SECONDS = 60.0  # of exploring, without faults and under them
+MEMORY = 2_000_000_000  # bytes that exploring may hold
 # The options of one page alone; --port and --open are of both.
 WALKING = ("settings", "faults", "sources", "wanted", "lease", "no_explore", "memory", "seconds")
 OPERATING = ("audit",)
@@ -138,7 +139,9 @@ def serve(
     elif wanted or lease:
         raise click.UsageError("--property and --lease say where in --from the walk begins")
     live = LiveSystem(system, settings, faults)
-    order = None if no_explore else SearchOrder(system, settings, faults, seconds or SECONDS, memory)
+    if faults is not None and live.system is not None:
+        search.parse_budget(live.system, faults, "--faults")
+    order = None if no_explore else SearchOrder(system, settings, faults, seconds or SECONDS, memory or MEMORY)
     if live.diagnostics:
         print_diagnostics(console(stderr=True), live.diagnostics)
     place = ""

@@ -87,7 +87,8 @@ class LiveServer(PageServer):
             self._search.stop()
         self._found = None
         system = self.live.system
-        if self.order is None or system is None or any(d.severity == "error" for d in self.live.diagnostics):
+        wrong = self.live.trouble or any(d.severity == "error" for d in self.live.diagnostics)
+        if self.order is None or system is None or wrong:
             return
         loop, version = asyncio.get_running_loop(), self.live.version
         self._progress = {"phase": "building"}

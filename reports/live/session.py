@@ -8,7 +8,7 @@ from typing import Any
 
 from leasehold.checker.explore.standing import Standings
 from leasehold.checker.explore.walker import Walker
-from leasehold.faults.model import Budget
+from leasehold.faults.model import Budget, BudgetError
 from leasehold.reports.stepping import position_json, system_json
 from leasehold.spec import Diagnostic, SpecError, System, load
 from leasehold.spec.language.load import find
@@ -36,6 +36,7 @@ class LiveSystem:
     Attributes:
         version: grows whenever the files are read again.
         diagnostics: what is wrong with the files as they are now; warnings, too.
+        trouble: why the system as it is now cannot have the faults of the walk; empty: it can.
         walker: of the text that could last be loaded; None: there was none.
 
     Args:
@@ -48,6 +49,7 @@ class LiveSystem:
         self.name, self.settings, self.faults = name, settings, faults
         self.version = 0
         self.diagnostics: Sequence[Diagnostic] = ()
+        self.trouble = ""
         self.walker: Walker | None = None
         self._standings: Standings | None = None
         self._read: Mapping[Path, int] = {}
@@ -62,18 +64,23 @@ class LiveSystem:
         """Reads the files.
 
         Raises:
-            BudgetError: the system cannot have the faults that were asked for.
+            BudgetError: the first system that could be loaded cannot have the faults that were asked for.
         """
         self._read = self._stamps()
         self.version += 1
+        self.trouble = ""
         try:
             system = load(self.name, self.settings)
+            walker = Walker(system, budget_for(system, self.faults))
+            walker.firsts  # noqa: B018 (there may be none)
         except SpecError as error:
             self.diagnostics = error.diagnostics
-            return
-        self.diagnostics = system.warnings
-        self.walker = Walker(system, budget_for(system, self.faults))
-        self._standings = Standings(self.walker)
+        except BudgetError as error:
+            if self.walker is None:
+                raise
+            self.trouble = f"--faults {self.faults}: {error}"
+        else:
+            self.diagnostics, self.walker, self._standings = system.warnings, walker, Standings(walker)
 
     def changed(self) -> bool:
         """Returns whether a file has changed, come or gone since they were read."""
@@ -100,7 +107,7 @@ class LiveSystem:
     def json(self) -> dict[str, Any]:
         """The system as the page shows it, wherever the walk is."""
         findings = [d.as_json() | {"text": str(d)} for d in self.diagnostics]
-        head = {"version": self.version, "name": self.name, "diagnostics": findings}
+        head = {"version": self.version, "name": self.name, "diagnostics": findings, "trouble": self.trouble}
         if self.walker is None:
             return head
         return head | system_json(self.walker.system, str(self.walker.budget))

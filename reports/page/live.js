@@ -78,6 +78,7 @@ function showFindings() {
   const errors = data.diagnostics.filter((d) => d.severity === "error");
   findings.replaceChildren(
     ...(errors.length ? [h("p", { class: "notice" }, data.system ? "The files cannot be loaded as they are; below is the last specification that could." : "The specification cannot be loaded:")] : []),
+    ...(data.trouble ? [h("p", { class: "notice" }, `${data.trouble}. Below is the last specification that could have these faults.`)] : []),
     ...data.diagnostics.filter((d) => errors.length === 0 || d.severity === "error").map((d) => h("pre", { class: d.severity }, d.text)));
 }
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from leasehold.reports.live.background import SearchOrder, search
+from leasehold.reports.live.session import LiveSystem
 from tests.reports.live.serving import PATIENCE, Served
 from tests.systems import TESTS, files_of, write
 
@@ -103,3 +104,26 @@ def test_a_search_that_fails_says_so() -> None:
             time.sleep(0.05)
             progress = json.loads(get(served, "/system")[1])["progress"]
         assert "no_such_system" in progress["reason"]
+
+
+def test_files_that_no_walk_can_begin_with_change_nothing(tmp_path: Path) -> None:
+    """The last system stays; what is wrong is said: a first state that there is not, faults that it cannot have."""
+    folder = write(tmp_path / "saga", files_of("reports/live/systems/saga"))
+    live = LiveSystem(str(folder), {}, "amnesia=1")
+    trail = list(live.at([], 0)["trail"])
+    system, role = folder / "system.yaml", folder / "roles/hotel.yaml"
+    before, hotel = system.read_text(), role.read_text()
+    system.write_text(before + "initially: customer.state == asking and customer.state == idle\n")
+    live.read()
+    assert "error" in {d.severity for d in live.diagnostics}
+    assert live.at(trail, 0)["lost"] is None
+    system.write_text(before)
+    role.write_text(hotel.replace("{type: int, initial: 1}", "{type: int, min: 0, max: 1, initial: any}"))
+    assert live.changed()
+    live.read()
+    assert live.trouble.startswith("--faults amnesia=1: ")
+    assert live.json()["trouble"] == live.trouble
+    assert live.at(trail, 0)["lost"] is None
+    role.write_text(hotel)
+    live.read()
+    assert (live.trouble, list(live.diagnostics)) == ("", [])
