@@ -28,6 +28,7 @@ from leasehold.reports.live.beginning import along_case, along_run, faults_of
 from leasehold.reports.live.page_server import PageServer
 from leasehold.reports.live.server import LiveServer
 from leasehold.reports.live.session import LiveSystem, usual_budget
+from leasehold.spec import find
 from leasehold.spec.language.diagnostics import listed
 
 PORT = 8470
@@ -138,6 +139,7 @@ def serve(
         settings, faults = beginning.settings, faults or beginning.faults
     elif wanted or lease:
         raise click.UsageError("--property and --lease say where in --from the walk begins")
+    find(system)  # a text that is wrong is waited for, and not one that is nowhere
     live = LiveSystem(system, settings, faults)
     if faults is not None and live.system is not None:
         search.parse_budget(live.system, faults, "--faults")

@@ -8,12 +8,16 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from leasehold.checker.explore import explore
 from leasehold.cli.serve import serve
+from leasehold.reports.json_report import dumps, json_report
+from tests.systems import load
 
 CONFIGURATION = "{name: chief, store: 'sqlite:chief.db', listen: 'http://127.0.0.1:1', key: k, trust: t, system: lease}"
 
@@ -61,3 +65,32 @@ def test_the_address_of_the_operations_page_is_printed_with_its_token(tmp_path: 
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
     assert (tmp_path / "audit").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["no_such_system"], "LH703"),
+        (["two_phase_commit", "--faults", "crsh=1"], "did you mean crash?"),
+        (["two_phase_commit", "--faults", "byzantine=participan"], "did you mean `participant`?"),
+        (["two_phase_commit", "--property", "agreement"], "say where in --from the walk begins"),
+        (["two_phase_commit", "--from", "explored.json", "--property", "agrement"], "did you mean agreement?"),
+        (["two_phase_commit", "--from", "explored.json", "--lease", "x"], "--lease is about events"),
+        (["two_phase_commit", "--from", "broken.json"], "cannot be read"),
+        (["two_phase_commit", "--set", "participants=x"], "LH7"),
+    ],
+)
+def test_a_walk_that_cannot_begin_says_why(
+    words: list[str], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is served, with the nearest name."""
+    monkeypatch.chdir(tmp_path)
+    result = explore(load("two_phase_commit", {"participants": 1}))
+    broken = [replace(p, verdict="violated") if p.name == "agreement" else p for p in result.properties]
+    path = result.path_to(result.cells[0])
+    reported = replace(result, properties=tuple(replace(p, path=path) for p in broken))
+    Path("explored.json").write_text(dumps(json_report(reported)))
+    Path("broken.json").write_text("{")
+    done = CliRunner().invoke(serve, [*words, "--port", "0"])
+    assert done.exit_code == 2
+    assert why in done.output
