@@ -446,6 +446,11 @@ def leasehold_system(leasehold_actors: ActorStarter) -> Callable[..., AnySystem]
         if leasehold_actors.in_processes(processes):
             from leasehold.impl.processes.cluster import ProcessSystem
 
+            if "environment" in options:
+                raise ValueError(
+                    "environment= makes policies and handlers in this process; actors that are processes have theirs "
+                    "by name: leave it out, or give more={'handlers': {...}} as in an actor's configuration"
+                )
             return leasehold_actors.processes(ProcessSystem, str(system), settings, **options)
         from leasehold.faults.simulation.embedded import EmbeddedSystem
 

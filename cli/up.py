@@ -124,6 +124,9 @@ def _tell_result(result: ChaosResult) -> None:
         f"in {result.seconds:.0f} s (seed {result.seed})"
     )
     click.echo(f"judged: {', '.join(result.judged) or 'nothing'}")
+    if result.untold:
+        why = "no moment came at which the environment offers them with a value that was tried"
+        click.echo(f"never told: {', '.join(result.untold)}; {why}, so what rests on them was not tried")
     if result.left_out:
         click.echo(f"not judged, as no run tells: {', '.join(result.left_out)}")
     if not result.at_rest:

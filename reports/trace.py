@@ -29,7 +29,9 @@ def trace_text(path: Path, brief: bool = False) -> str:
             changes = [f"{m}: {control[m]} -> {s}" for m, s in taken.state.control.items() if control[m] != s]
             if changes and taken.machine is not None:
                 changes[0] = changes[0].removeprefix(f"{taken.machine}: ")
-            lines.append(f"{step.number:>4}  {title_to_tell(taken)}" + (f"  [{'; '.join(changes)}]" if changes else ""))
+            ignored = not changes and any(row.kind == "ignore" for row in step.rows)
+            after = f"  [{'; '.join(changes)}]" if changes else "  (ignored)" if ignored else ""
+            lines.append(f"{step.number:>4}  {title_to_tell(taken)}{after}")
             control = taken.state.control
             continue
         title = f"{step.mark} {step.title}" if step.mark else title_to_tell(taken)

@@ -8,14 +8,16 @@ from typing import Any, Generic, TypeVar
 
 from leasehold.faults.simulation.cluster import SystemCluster
 from leasehold.faults.simulation.loop import VirtualLoop
-from leasehold.impl.actor.environment import ActorError
+from leasehold.impl.actor.environment import ActorError, Environment
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
 from leasehold.impl.core.values import to_plain
 from leasehold.impl.driven import DrivenActors
+from leasehold.impl.handlers.handler import Handler, NullHandler
 from leasehold.impl.store.store import RecordKey
 from leasehold.impl.words import check_name
 from leasehold.spec import System, load_for_run
+from leasehold.spec.language.model import Call
 
 T = TypeVar("T")
 C = TypeVar("C", bound=SystemCluster)
@@ -133,6 +135,13 @@ class Embedded(DrivenActors, Generic[C]):
         self._loop.close()
 
 
+def _null_handlers(system: System) -> dict[str, Handler]:
+    """Handlers that do nothing, and succeed, for all that a system calls: those of actors that are processes."""
+    tasks = [task for role in system.roles.values() for task in role.tasks.values()]
+    targets = [task.target.partition(".") for task in tasks if isinstance(task, Call)]
+    return {verb: NullHandler() for kind, _, verb in targets if kind == "handler"}
+
+
 class EmbeddedSystem(Embedded[SystemCluster]):
     """The actors of any system: for each declared actor one, and for each machine that none plays.
 
@@ -151,6 +160,7 @@ class EmbeddedSystem(Embedded[SystemCluster]):
         **options: Any,
     ) -> None:
         model = system if isinstance(system, System) else load_for_run(system, settings)
+        options = {"environment": lambda name: Environment(handlers=_null_handlers(model)), **options}
         super().__init__(SystemCluster(compile_system(model), **options), model, loop)
         self._last = self.cluster.program.only_run
 

@@ -50,7 +50,7 @@ function gaps() {
 
 const sections = [
   ["properties", "Properties", () => propertiesSection(data, search.choose)],
-  ["readings", "Readings", () => (data.readings?.columns.length ? readingsSection(data) : null)],
+  ["readings", "Readings", () => (data.readings?.rows.length ? readingsSection(data) : null)],
   ["stepping", "Step", () => (data.graph ? steppingSection(data, new Map(data.properties.map((p) => [p.name, p]))) : null)],
   ["roles", "Roles", () => data.roles.map((role) => roleSection(role))],
   ["shared", "Shared variables", () => (data.shared ? dataTable("All machines may read and write them", data.shared) : null)],

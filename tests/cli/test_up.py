@@ -10,12 +10,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 from click.testing import CliRunner
 
+from leasehold.checker.recovery.processes.chaos_run import _values
 from leasehold.cli import up as module
 from leasehold.cli.client import last_events
 from leasehold.cli.explain import _present
@@ -26,6 +28,7 @@ from leasehold.impl.processes.fleet import FleetError, SystemFleet
 from leasehold.impl.server.client import Client
 from leasehold.impl.server.config import read_config
 from leasehold.spec import load
+from leasehold.spec.language import types as t
 from tests.systems import TESTS, files_of, write
 
 SYSTEMS = Path(__file__).parents[2] / "spec/systems"
@@ -376,3 +379,45 @@ def test_a_chaos_run_in_which_nothing_happens_fails(tmp_path: Path) -> None:
     done = CliRunner().invoke(cli, ["up", str(tmp_path / "quiet"), "--crash", "--seconds", "1"])
     assert done.exit_code == 1
     assert "violated: no machine took a step: the environment offers no event that comes in a run" in done.output
+
+
+COUNTER = {
+    "system.yaml": """system: counter
+roles: {counter: {file: roles/counter.yaml}}
+standing: true
+constants: {most: {type: int, value: 1, running: any}}
+environment:
+  adds: {to: counter, event: add}
+  asks: {to: counter, event: ask, when: event.floor == counter.number}
+  leaves: {to: counter, event: leave, when: counter.number == -1}
+""",
+    "roles/counter.yaml": """role: counter
+data: {number: {type: int, min: 0, explore: [0, most]}, asked: {type: int, min: 0, explore: [0, most]}}
+events: {add: it counts, ask: {doc: somebody asks, fields: {floor: {type: int, explore: [0, most]}}}, leave: never}
+states:
+  on:
+    initial: true
+    on: {add: {stay: true, set: {number: number + 1}}, ask: {stay: true, set: {asked: event.floor}}, leave: {to: off}}
+  off: {others: {ignore: it is off}}
+""",
+    "invariants.yaml": "properties: {no_more_than_there_is: {always: counter.asked <= counter.number}}",
+}
+
+
+@pytest.mark.long
+def test_an_event_that_no_machine_was_told_is_named(tmp_path: Path) -> None:
+    """What rests on it was not tried; numbers that a run has beyond the bounds of exploring are tried as fields."""
+    write(tmp_path / "counter", COUNTER)
+    words = ["up", str(tmp_path / "counter"), "--crash", "--seconds", "3", "--seed", "1", "--json"]
+    done = CliRunner().invoke(cli, words)
+    said = json.loads(done.stdout)
+    assert said["violations"] == []
+    assert said["untold"] == ["counter leave"]
+
+
+def test_numbers_of_records_are_tried_as_fields() -> None:
+    kinds = (SimpleNamespace(type=t.Int(0, None)), SimpleNamespace(type=t.BOOL))
+    offer: Any = SimpleNamespace(offer=SimpleNamespace(fields=kinds), values=lambda s: iter([(0, True), (1, False)]))
+    assert list(_values(offer, ("on", 7, 1, True, -3))) == [(0, True), (1, False), (7, True)]
+    offer = SimpleNamespace(offer=SimpleNamespace(fields=()), values=lambda s: iter([()]))
+    assert list(_values(offer, (7,))) == [()]

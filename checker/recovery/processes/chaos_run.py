@@ -21,7 +21,7 @@ from itertools import islice, product
 from typing import Any, NamedTuple
 
 from leasehold.checker.explore.faulty import reference_of
-from leasehold.checker.explore.ground import cells_read
+from leasehold.checker.explore.ground import GroundOffer, cells_read
 from leasehold.checker.explore.reference import choose
 from leasehold.checker.history.fold import FoldedMachine
 from leasehold.checker.recovery.processes.faults import FaultRun, ProcessFault
@@ -36,6 +36,7 @@ from leasehold.impl.core.values import ValueFault, from_plain, to_plain
 from leasehold.impl.processes.fleet import SystemFleet
 from leasehold.impl.processes.supervisor import BY_KILL, Back, Died, Supervisor
 from leasehold.impl.server.client import ClientError
+from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import Offer
 from leasehold.spec.language.model import Call, Fair
 from leasehold.spec.language.render.python_source import Frame, source
@@ -69,6 +70,7 @@ class ChaosResult:
         crashes: of each actor.
         states: how many global states were judged: cuts of the runs.
         judged: the properties that a run may violate; `left_out`: those that were not judged.
+        untold: events of the environment that no machine was told, as `reader ask`: what rests on them was not tried.
         at_rest: whether nothing moved in the end.
         violations: in words; empty where there are none.
         violated: those of them that are violations of properties, each with its path.
@@ -82,6 +84,7 @@ class ChaosResult:
     states: int = 0
     judged: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    untold: list[str] = field(default_factory=list)
     at_rest: bool = False
     seconds: float = 0.0
     violations: list[str] = field(default_factory=list)
@@ -97,6 +100,7 @@ class ChaosResult:
             "states": self.states,
             "judged": self.judged,
             "left_out": self.left_out,
+            "untold": self.untold,
             "at_rest": self.at_rest,
             "violations": self.violations,
             "violated": [violation.as_json() for violation in self.violated],
@@ -139,6 +143,7 @@ class ChaosRun:
         self.kills = FaultRun(Rig(fleet, fleet.folder, supervisor=self.supervisor), self._script())
         machines = self.world.machines
         self._others = {o: self._reads_others(o, m.instance) for m in machines for o in self._offers(m)}
+        self._told: set[tuple[str, str]] = set()  # role and event of what machines were told
         self._late: set[str] = set()
         self._known: set[str] = {fleet.program.only_run} if fleet.program.standing else set()
 
@@ -160,6 +165,8 @@ class ChaosRun:
             result.violations.append(NOTHING)
         result.violations = [*dict.fromkeys([*result.violations, *verifier.complaints])]
         result.violated = verifier.result.violations
+        offered = {(offer.role.name, offer.event) for offer in self._others}
+        result.untold = [f"{role} {event}" for role, event in sorted(offered - self._told)]
         result.runs, result.states = len(self._known), verifier.result.cuts
         errors = {name: count for name, count in self.errors.items() if count}
         result.violations += [f"{name} has met {n} errors, which its log has" for name, n in errors.items()]
@@ -182,6 +189,7 @@ class ChaosRun:
         self._look()
         possible = list(self._possible(surely))
         self.chance.shuffle(possible)
+        possible.sort(key=self._was_told)  # first what was never tried
         return any(self._tell(event) for event in possible[:3])
 
     def _attend(self) -> None:
@@ -271,12 +279,19 @@ class ChaosRun:
                         continue
                     if surely and offer.offer.fair is Fair.NO:
                         continue
-                    for values in islice(offer.values(state), MOST_VALUES):
+                    for values in _values(offer, state):
                         if offer.allowed(state, values, -1) and choose(offer.moves, state, values, -1) is not None:
                             shape = zip(offer.offer.fields, values, strict=True)
                             yield ToldEvent(
                                 run, name, offer.offer.event, {f.name: to_plain(f.type, v) for f, v in shape}
                             )
+
+    def _kind(self, event: ToldEvent) -> tuple[str, str]:
+        """The role and the event."""
+        return self.fleet.program.machines[event.machine][0].role, event.event
+
+    def _was_told(self, event: ToldEvent) -> bool:
+        return self._kind(event) in self._told
 
     def _rows(self) -> dict[str, dict[str, FoldedMachine]]:
         """Returns the machines of each run, as their last events have left them."""
@@ -318,6 +333,7 @@ class ChaosRun:
             else:
                 self._known.add(client.post("begin", **given)["lease"])
             self.result.events += 1
+            self._told.add(self._kind(event))
             return True
         return False
 
@@ -337,7 +353,7 @@ class ChaosRun:
             self._tell(event)
         limit, since, untaken = time.monotonic() + SETTLE_SECONDS, time.monotonic(), list[str]()
         while time.monotonic() < limit:
-            acted = self._step(surely=True)
+            acted = self._step(surely=True) or self._try_untold()
             if acted or not self._all_serve:
                 since = time.monotonic()
             still = min(time.monotonic() - since, self._still_seconds)
@@ -346,6 +362,11 @@ class ChaosRun:
                 return
             time.sleep(PAUSE_SECONDS)
         self.result.violations += untaken  # nothing moves, and somebody is not heard
+
+    def _try_untold(self) -> bool:
+        """Tells an event that was never told, also one whose condition is known only while nothing moves."""
+        untold = [event for event in self._possible(surely=False) if not self._was_told(event)]
+        return bool(untold) and self._tell(self.chance.choice(untold))
 
     def _untaken(self) -> list[str]:
         """Messages that a receiver has not taken, in words."""
@@ -361,3 +382,15 @@ class ChaosRun:
                 if not m["taken"] and m["times"]
             ]
         return untaken
+
+
+def _values(offer: GroundOffer, state: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    """Fields to try: those that are explored, and with numbers that records have, which a run takes beyond those."""
+    known = [*islice(offer.values(state), MOST_VALUES)]
+    yield from known
+    numbers = sorted({value for value in state if type(value) is int})[-MOST_VALUES:]
+    for at, kind in enumerate(f.type for f in offer.offer.fields) if known else ():
+        if isinstance(kind, t.Int):
+            tried = {values[at] for values in known}
+            near = (n for n in numbers if n not in tried and t.in_range(kind, n))
+            yield from ((*known[0][:at], n, *known[0][at + 1 :]) for n in near)
