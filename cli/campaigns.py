@@ -85,6 +85,7 @@ def real(
         "cases",
         lambda watch: campaign(model, pairs=pairs, jobs=jobs, watch=watch, only=only),
     )
+    result.named = system
     if only is None:
         failed = len(result.failures)
         word = f"{failed:,} of {result.played:,} cases fail" if failed else f"{result.played:,} cases"

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from leasehold.cli.common import Exit, console, end_as_interrupted, print_json, set_option, verb
 from leasehold.impl.processes.fleet import FleetError, SystemFleet
-from leasehold.impl.processes.supervisor import Died, Supervisor
+from leasehold.impl.processes.supervisor import Back, Died, Supervisor
 from leasehold.impl.words import counted
 
 if TYPE_CHECKING:
@@ -231,3 +231,5 @@ def _watch(fleet: SystemFleet) -> NoReturn:
                     words = f"was started {tries} times, and has ended ({change.code}) each time before it served"
                     raise FleetError(f"{name} {words}; its last words: {fleet.last_words(name)}")
                 click.echo(f"{name} has ended ({change.code}), and is started again", err=True)
+            elif isinstance(change, Back):
+                click.echo(f"{change.actor} is back, as process {fleet.processes[change.actor].pid}", err=True)

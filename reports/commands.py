@@ -50,7 +50,7 @@ def case_command(report: CrashReport, case: Case, system: str = "") -> str:
 def rerun(verb: str, system: str, name: str) -> str:
     """The command that plays a case, or the random run of a seed, again; `verb` is that of `leasehold crash`."""
     which = f"--{name}" if verb == "random" else f"--only {shlex.quote(name)}"
-    return f"leasehold crash {verb} {system} {which}"
+    return f"leasehold crash {verb} {shlex.quote(system)} {which}"
 
 
 def _settings(model: System, usual: Mapping[str, Any]) -> Iterator[str]:

@@ -61,7 +61,11 @@ def recovery_json(campaign: CaseCampaign, *, measured: bool = True) -> dict[str,
         values["seconds"] = round(campaign.seconds, 3)
         values["exploring_seconds"] = round(campaign.exploring, 3)
     values["failures"] = [
-        {"case": o.name, "rerun": rerun("real", campaign.system.name, o.name), "findings": to_builtins(o.findings)}
+        {
+            "case": o.name,
+            "rerun": rerun("real", campaign.named or campaign.system.name, o.name),
+            "findings": to_builtins(o.findings),
+        }
         for o in campaign.failures
     ]
     return values

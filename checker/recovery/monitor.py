@@ -431,9 +431,9 @@ def _differ(before: dict[str, Any], now: dict[str, Any]) -> str:
 
 
 def _durable(instance: MachineInstance) -> dict[str, Any]:
-    """A copy of what is kept of a machine, by name; sessions change in place."""
+    """A copy of what is kept of a machine, by name; sessions change in place. An empty value is kept as none."""
     record = zip(instance.core.names[: instance.core.below_at], instance.record, strict=False)
-    metadata = {f"metadata {name}": deepcopy(value) for name, value in instance.metadata.items()}
+    metadata = {f"metadata {name}": deepcopy(value) for name, value in instance.metadata.items() if value != ""}
     return {**dict(record), "peers": tuple(instance.addressed), **metadata}
 
 

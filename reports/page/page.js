@@ -9,6 +9,13 @@ function headline() {
     failures.length > 12 ? h("a", { href: "#properties" }, `and ${failures.length - 12} more`) : null];
 }
 
+// The other readings of this very text that contradict something: the headline is of the exploration alone.
+function elsewhere() {
+  const broken = (data.readings?.columns ?? []).map((column, i) => [column, data.readings.rows.filter((row) => row[i + 1] === "violated").map(([name]) => name)])
+    .filter(([column, names]) => column.current && names.length);
+  return broken.length ? h("p", { class: "notice" }, broken.flatMap(([column, names]) => [h("span", { class: "block" }, `Violated where it is ${column.title}`, column.setting ? ` (${column.setting})` : "", ": ", names.flatMap((name, i) => [i ? ", " : "", h("a", { href: "#readings" }, whole(name))]))])) : null;
+}
+
 function summary() {
   const { run, product } = data;
   const facts = [
@@ -25,6 +32,7 @@ function summary() {
     h("p", { class: "headline" }, headline()),
     run.complete ? null : h("p", { class: "notice" }, `The exploration is not complete: ${run.why_incomplete || "it was cut short"}.`),
     h("dl", { class: "numbers" }, facts.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value)))),
+    elsewhere(),
     data.crashes ? h("p", null, h("a", { href: data.crashes }, "Results under crashes")) : null,
     h("details", { class: "more" }, h("summary", null, "Settings and bounds"), h("table", { class: "facts wide" },
       h("tbody", null,

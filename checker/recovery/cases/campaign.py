@@ -62,9 +62,11 @@ class CaseCampaign(Campaign):
         by_cell, by_point: how many cases, and how many failed.
         exploring: seconds before the first case.
         drawn: the paths of the first cases that failed, or of the one that was asked for, by name.
+        named: the name or folder by which a command has the system; empty: its own name.
     """
 
     system: System = field(kw_only=True)
+    named: str = ""
     explored: int = 0
     scripts: int = 0
     cases: Counter[str] = field(default_factory=Counter)
