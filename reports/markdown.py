@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from leasehold.checker.explore.result import Exploration, PropertyResult
 from leasehold.reports.mermaid import role_mermaid
 from leasehold.reports.product import Mark, ProductGraph, ProductTable, product, product_table
-from leasehold.reports.readings import Reading, readings_markdown
+from leasehold.reports.readings import ReadingColumn, readings_markdown
 from leasehold.reports.verdicts import OPEN, WORDS, Expected, expectations, failures_first, headline
 from leasehold.spec.language.expression import as_written
 from leasehold.spec.language.types import show
@@ -20,7 +20,7 @@ _SIGN: dict[Mark, str] = {"legal": "", "reachable": "", "recovery": "†"}
 
 
 def markdown(
-    exploration: Exploration, legal: Exploration | None = None, crashes: str = "", others: Sequence[Reading] = ()
+    exploration: Exploration, legal: Exploration | None = None, crashes: str = "", others: Sequence[ReadingColumn] = ()
 ) -> str:
     """The page, as text.
 

@@ -26,7 +26,7 @@ from leasehold.reports.product import (
     projections,
     shown,
 )
-from leasehold.reports.readings import Reading, readings_json
+from leasehold.reports.readings import ReadingColumn, readings_json
 from leasehold.reports.sequence import sequence
 from leasehold.reports.stepping import graph_json
 from leasehold.reports.verdicts import Expected, expectations, failures, failures_first, headline
@@ -59,7 +59,7 @@ def page(
     *,
     measured: bool = True,
     crashes: str = "",
-    others: Sequence[Reading] = (),
+    others: Sequence[ReadingColumn] = (),
 ) -> str:
     """The page, as text; write it as UTF-8.
 

@@ -28,7 +28,7 @@ COLUMNS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadingColumn:
     """The last verdicts of one verb.
 
     Attributes:
@@ -55,7 +55,7 @@ class Reading:
         return "" if self.run is None else datetime.fromtimestamp(self.run.made, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def readings(system: System, named: str, kept: Sequence[KeptVerdicts]) -> list[Reading]:
+def readings(system: System, named: str, kept: Sequence[KeptVerdicts]) -> list[ReadingColumn]:
     """The last reading of each kind: one of this text with these constants, else of this text, else any.
 
     Args:
@@ -69,11 +69,11 @@ def readings(system: System, named: str, kept: Sequence[KeptVerdicts]) -> list[R
         current = [run for run in runs if run.digest == system.digest]
         alike = [run for run in current if run.constants == constants]
         run = next(iter(alike or current or runs), None)
-        columns.append(Reading(verb, title, command.format(system=named), run, bool(current)))
+        columns.append(ReadingColumn(verb, title, command.format(system=named), run, bool(current)))
     return columns
 
 
-def readings_json(some: Sequence[Reading], names: Sequence[str]) -> dict[str, Any]:
+def readings_json(some: Sequence[ReadingColumn], names: Sequence[str]) -> dict[str, Any]:
     """The readings as the page shows them: a column each, a row for each property that any of them speaks of."""
     said = [reading for reading in some if reading.run is not None]
     rows = [[name, *(reading.cell(name) for reading in some)] for name in names]
@@ -95,7 +95,7 @@ def readings_json(some: Sequence[Reading], names: Sequence[str]) -> dict[str, An
     }
 
 
-def readings_markdown(some: Sequence[Reading], names: Sequence[str]) -> str:
+def readings_markdown(some: Sequence[ReadingColumn], names: Sequence[str]) -> str:
     """The readings as a table; empty where nothing is kept."""
     said = [reading for reading in some if reading.run is not None]
     if not said:
@@ -109,7 +109,7 @@ def readings_markdown(some: Sequence[Reading], names: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def _whole(reading: Reading) -> str:
+def _whole(reading: ReadingColumn) -> str:
     whole = reading.cell(ABOUT_ALL)
     assert reading.run is not None
     return "".join(f"; {words}" for words in (reading.run.setting, whole) if words)

@@ -27,7 +27,7 @@ from leasehold.reports.markdown import markdown
 from leasehold.reports.mermaid import path_mermaid, role_mermaid
 from leasehold.reports.page import page
 from leasehold.reports.product import product
-from leasehold.reports.readings import Reading
+from leasehold.reports.readings import ReadingColumn
 from leasehold.reports.sarif import sarif
 from leasehold.reports.trace import trace_text
 from leasehold.spec.language.load import load
@@ -43,7 +43,7 @@ def write_report(
     *,
     legal: Exploration | None = None,
     say: Callable[[str], None] | None = None,
-    others: Sequence[Reading] = (),
+    others: Sequence[ReadingColumn] = (),
 ) -> list[Path]:
     """Writes the files of the named formats, all when none is named, and returns their paths in order.
 
@@ -147,7 +147,7 @@ FORMATS: Mapping[str, Maker] = {
     "sarif": _whole("report.sarif", lambda exploration, legal, measured: dumps(sarif(exploration))),
 }
 # Those that show what other verbs have found, with it.
-WITH_OTHERS: Mapping[str, Callable[[Exploration, Exploration | None, Sequence[Reading]], Files]] = {
+WITH_OTHERS: Mapping[str, Callable[[Exploration, Exploration | None, Sequence[ReadingColumn]], Files]] = {
     "html": lambda exploration, legal, others: iter([("index.html", page(exploration, legal, others=others))]),
     "markdown": lambda exploration, legal, others: iter([("report.md", markdown(exploration, legal, others=others))]),
 }
