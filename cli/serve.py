@@ -28,8 +28,8 @@ from leasehold.reports.live.beginning import along_case, along_run, faults_of
 from leasehold.reports.live.page_server import PageServer
 from leasehold.reports.live.server import LiveServer
 from leasehold.reports.live.session import LiveSystem, usual_budget
-from leasehold.spec import find
-from leasehold.spec.language.diagnostics import listed
+from leasehold.spec import SpecError, find
+from leasehold.spec.language.diagnostics import NOWHERE, listed
 
 PORT = 8470
 SECONDS = 60.0  # of exploring, without faults and under them
@@ -141,6 +141,8 @@ def serve(
         raise click.UsageError("--property and --lease say where in --from the walk begins")
     find(system)  # a text that is wrong is waited for, and not one that is nowhere
     live = LiveSystem(system, settings, faults)
+    if live.system is None and any(d.place == NOWHERE for d in live.diagnostics):  # no edit of the files mends that
+        raise SpecError(live.diagnostics)
     if faults is not None and live.system is not None:
         search.parse_budget(live.system, faults, "--faults")
     order = None if no_explore else SearchOrder(system, settings, faults, seconds or SECONDS, memory or MEMORY)
