@@ -28,7 +28,6 @@ from leasehold.impl.events.chain import ChainError
 from leasehold.impl.events.event import EventError
 from leasehold.impl.identity.trust import Trust
 from leasehold.impl.identity.trust_file import TrustFile
-from leasehold.impl.server.config import configurations
 from leasehold.impl.server.event_source import open_source
 from leasehold.impl.words import counted
 from leasehold.reports.coverage import coverage_page
@@ -115,8 +114,6 @@ def _groups(sources: tuple[str, ...]) -> Iterator[list[str]]:
         files = sorted(path.rglob("*.jsonl")) if path.is_dir() else []
         for folder in dict.fromkeys(file.parent for file in files):
             yield [str(file) for file in files if file.parent == folder]
-        if path.is_dir() and not files and not configurations(path) and not any(path.glob("*.sock")):
-            raise click.UsageError(f"{source[:80]} has no events: no .jsonl file, no configuration, and no socket")
         if not files:
             named.append(source)
     if named:

@@ -224,18 +224,16 @@ def test_logs_of_one_folder_belong_together(tmp_path: File) -> None:
     for name in ("x/b.jsonl", "x/a.jsonl", "x/y/c.jsonl", "x/other.txt", "z/d.jsonl"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    given = ["e.jsonl", *(str(tmp_path / name) for name in ("x", "z")), "f.yaml"]
+    (tmp_path / "empty").mkdir()
+    given = ["e.jsonl", *(str(tmp_path / name) for name in ("x", "empty", "z")), "f.yaml"]
     at = str(tmp_path)
     assert [*_groups(tuple(given))] == [
         [f"{at}/x/a.jsonl", f"{at}/x/b.jsonl"],
         [f"{at}/x/y/c.jsonl"],
         [f"{at}/z/d.jsonl"],
-        ["e.jsonl", "f.yaml"],
+        ["e.jsonl", f"{at}/empty", "f.yaml"],
     ]
     assert [*_groups((f"{at}/z",))] == [[f"{at}/z/d.jsonl"]]
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(click.UsageError, match="empty has no events"):
-        [*_groups(("e.jsonl", f"{at}/empty"))]
 
 
 # verify, events, explain
