@@ -406,7 +406,7 @@ states:
 
 @pytest.mark.long
 def test_an_event_that_no_machine_was_told_is_named(tmp_path: Path) -> None:
-    """What rests on it was not tried; numbers that a run has beyond the bounds of exploring are tried as fields."""
+    """Events that rest on it are not tried; numbers beyond the bounds of exploring are tried as fields."""
     write(tmp_path / "counter", COUNTER)
     words = ["up", str(tmp_path / "counter"), "--crash", "--seconds", "3", "--seed", "1", "--json"]
     done = CliRunner().invoke(cli, words)

@@ -52,7 +52,7 @@ def test_a_system_that_returns_has_nothing_to_tell() -> None:
 
 
 def test_the_difference_names_machine_and_datum() -> None:
-    """Of a run that is given by hand: a state of the graph without its faults, with one more thing changed."""
+    """Builds a run by hand: a state of the graph without its faults, with one more thing changed."""
     report = crash(load("two_phase_commit", {"participants": 1}), Budget(crash=1), engine="reference")
     paths, legal = report.faulty.paths, report.legal.paths
     layout = paths.world.layout

@@ -110,7 +110,7 @@ def test_a_deadline_is_owed_until_it_has_passed(tmp_path: Path) -> None:
 
 
 def test_a_trail_names_the_same_steps_in_an_edited_system(tmp_path: Path) -> None:
-    """Of a step that is not possible any more the number is said, and the position before it is there."""
+    """A step that is not possible any more is named by its number, and the position before it is there."""
     walker = Walker(written(tmp_path / "old", ALARM))
     at = walker.firsts[0]
     while len(at.trail) < 5:
@@ -134,7 +134,7 @@ def test_nonsense_leads_to_the_start() -> None:
 
 
 def test_faults_are_said_in_words() -> None:
-    """Who is down, and who cannot be reached; nothing where nothing has happened."""
+    """Stopped actors and closed channels are listed; nothing is where nothing has happened."""
     walker = Walker(load("two_phase_commit", {"participants": 2}), Budget.parse("crash=1,partition=1,halt=1,skew=1"))
     first = walker.firsts[0]
     assert faults_at(walker, first) == []

@@ -124,7 +124,7 @@ def test_the_latest_message_has_a_word_in_tla_alone(tmp_path: Path) -> None:
 
 
 def test_no_property_takes_the_name_of_a_helper() -> None:
-    """What every module defines is taken; another of that name has a number behind it."""
+    """Names that every module defines are taken; another of such a name has a number behind it."""
     defined = {*re.findall(r"^(\w+)\(", HELPERS, re.MULTILINE)}
     assert len(defined) > 10
     assert defined <= TAKEN

@@ -93,7 +93,7 @@ def test_a_question_is_taken_when_a_process_is_free_for_it() -> None:
     ("text", "is_over", "noted"), [("push canceled", True, TIME_IS_OVER), ("push canceled", False, "")]
 )
 def test_a_solver_that_the_alarm_interrupts_ends_with_the_time(text: str, is_over: bool, noted: str) -> None:
-    """What it raises then is no error; where there is time left, it is one."""
+    """An exception at the end of the time is no error; where there is time left, it is one."""
     model = load("two_phase_commit")
     strategies = Strategies(model, Setting().limited(0.0 if is_over else 60.0), model)
     with nullcontext() if noted else pytest.raises(z3.Z3Exception), strategies.within_limits():

@@ -69,7 +69,7 @@ class Written:
             yield s.now == cells[layout.clock]
 
     def exactly(self, cells: Cells, s: SymbolicState) -> Iterator[Any]:
-        """That channels hold just what they do; between the numbers of other channels than mailboxes there are gaps."""
+        """Asks for channels that hold just what they do; numbers of channels other than mailboxes have gaps."""
         for lane in self.world.layout.lanes:
             ends, content = self.ends(lane), cells[lane.cell]
             name, kind = lane.channel.name, lane.channel.kind

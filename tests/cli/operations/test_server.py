@@ -25,7 +25,7 @@ HEADER = KEY_HEADER.replace("-", "_")
 
 
 def shown(lease: str, unit: str, **more: Any) -> dict[str, Any]:
-    """What an actor has shown before it went."""
+    """The last figures of an actor that has gone."""
     cells = {
         "lasted": "1 s",
         "record": unit,

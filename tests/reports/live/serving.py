@@ -86,7 +86,7 @@ class LivePage(ShownPage):
         return str(self.browser.run("location.href"))
 
     def states(self) -> dict[str, str]:
-        """Where each machine is, as the panel says."""
+        """The control state of each machine, as the panel says."""
         rows = "[...document.querySelectorAll('.bench .facts .machine')]"
         cells = self.browser.run(f"{rows}.map((row) => [...row.children].map((cell) => cell.textContent))")
         return {row[0]: row[1] for row in cells if len(row) == 2}

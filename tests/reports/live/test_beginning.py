@@ -1,4 +1,4 @@
-"""Where a walk begins: a counterexample, also of an older text, and runs of real actors with crashes."""
+"""The beginning of a walk: a counterexample, also of an older text, and runs of real actors with crashes."""
 
 import json
 from pathlib import Path

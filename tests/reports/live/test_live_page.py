@@ -106,7 +106,7 @@ def test_a_control_state_of_the_product_is_gone_to(page: LivePage) -> None:
 
 
 def test_files_are_read_again_as_they_change(page: LivePage, folder: Path) -> None:
-    """What is wrong is said in place, with the last system still there; then the walk goes on from where it was."""
+    """An error is shown in place, with the last system still there; then the walk goes on from where it was."""
     page.take("book")
     page.take("reserve from customer")
     address, possible = page.address, page.choices

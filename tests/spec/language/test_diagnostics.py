@@ -1,4 +1,4 @@
-"""What a diagnostic carries besides its words: related places, and the edit that is its remedy."""
+"""Diagnostics beside their words: related places, and the edit that is the remedy."""
 
 from __future__ import annotations
 
