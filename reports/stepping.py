@@ -6,6 +6,7 @@ where the same page steps without a server. What a way owes is not known there, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from leasehold.checker.explore.layout import State
@@ -46,7 +47,7 @@ def position_json(walker: Walker, standings: Standings, followed: FollowedTrail,
     at, world = followed.position, walker.world
     machines = [name for _, _, name in world.layout.machines()]
     way = at.way()
-    steps = walker.choices(at)
+    steps, was = walker.choices(at), walker.snapshot(at).shown
     return {
         "trail": list(at.trail),
         "lost": followed.lost,
@@ -57,7 +58,7 @@ def position_json(walker: Walker, standings: Standings, followed: FollowedTrail,
         "faults": faults_at(walker, at),
         "outside": not world.within_bounds(at.state),
         "mistake": None if steps.fault is None else str(steps.fault),
-        "choices": [_choice(walker, at, p) for p in steps.next],
+        "choices": [_choice(walker, was, p) for p in steps.next],
         "claims": [_standing(s) for s in standings.at(at) if s.status != "no case"],
     }
 
@@ -84,7 +85,6 @@ def graph_json(exploration: Exploration) -> dict[str, Any] | None:
         return None
     walker = Walker(system)
     standings, machines = Standings(walker), [name for _, _, name in walker.world.layout.machines()]
-    asked = {p.name for p in system.properties.values() if p.kind == "step"}
     numbers, states, steps = dict[State, int](), list[Position](), 0
 
     def number(p: Position) -> int:
@@ -98,7 +98,7 @@ def graph_json(exploration: Exploration) -> dict[str, Any] | None:
     while len(told) < len(states):
         at = states[len(told)]
         inside = walker.world.within_bounds(at.state)
-        found = walker.choices(at)
+        found, was = walker.choices(at), walker.snapshot(at).shown
         steps += len(found.next)
         if len(states) > MOST_STATES or steps > MOST_STEPS:
             return None
@@ -110,19 +110,14 @@ def graph_json(exploration: Exploration) -> dict[str, Any] | None:
                 "mistake": None if found.fault is None else str(found.fault),
                 "claims": [_standing(s) for s in standings.at(at) if s.status != "no case"],
                 "choices": [
-                    _choice(walker, at, p)
+                    _choice(walker, was, p)
                     | _entry(walker, machines, p, 1)
-                    | {"to": number(p), "broken": _violated(standings, p, asked)}
+                    | {"to": number(p), "broken": [_standing(s) for s in standings.violated_by_step(p)]}
                     for p in (found.next if inside else ())
                 ],
             }
         )
     return {"statuses": STATUSES, "firsts": firsts, "initial": first_entry(walker.snapshot(states[0])), "states": told}
-
-
-def _violated(standings: Standings, at: Position, names: set[str]) -> list[dict[str, Any]]:
-    """The claims of these names that are violated at a position."""
-    return [_standing(s) for s in standings.at(at) if s.name in names and s.status == "violated"]
 
 
 def _state(walker: Walker, at: Position, first: Position) -> dict[str, Any]:
@@ -142,9 +137,9 @@ def _entry(walker: Walker, machines: list[str], at: Position, number: int) -> di
     return step_entry(machines, sequence_step(number, walker.step(at), walker.snapshot(at.before)))
 
 
-def _choice(walker: Walker, before: Position, at: Position) -> dict[str, Any]:
-    """A step that is possible: its key and its words, and what of the control states it changes."""
-    step, was = walker.step(at), walker.snapshot(before).shown
+def _choice(walker: Walker, was: Mapping[str, str], at: Position) -> dict[str, Any]:
+    """A step that is possible: its key and its words, and what of the control states `was` it changes."""
+    step = walker.step(at)
     assert at.action is not None
     return {
         "key": at.trail[-1],

@@ -7,13 +7,14 @@ this never comes, unless it has to come `within` a number of ticks.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from leasehold.checker.explore.ground import function, step_function
 from leasehold.checker.explore.properties import DEADLOCK, OF_THE_LANGUAGE, WatchedClaim, compiled_in, failed_parts
-from leasehold.checker.explore.walker import Position, Trail, Walker
+from leasehold.checker.explore.walker import MOST_KEPT, Position, Trail, Walker
 from leasehold.faults.model.lowering import GONE
 from leasehold.spec.language.for_each import each
 from leasehold.spec.language.model import OF_FAIR_RUNS
@@ -72,27 +73,33 @@ class Standings:
         world = walker.world
         self._frame = Frame(world.layout, self.system.values(), before="o")
         self.claims: list[WatchedClaim] = []
-        self.unasked: list[str] = []
         for p in self.system.properties.values():
-            if not (world.asks(p.claim) and (p.when is None or world.asks(p.when))):
-                self.unasked.append(p.name)
-                continue
-            compiled = partial(compiled_in, self._frame, step_function if p.kind == "step" else function)
-            self.claims += [WatchedClaim(bound, bound.claim, bound.when, compiled) for bound in each(p)]
+            if world.asks(p.claim) and (p.when is None or world.asks(p.when)):
+                compiled = partial(compiled_in, self._frame, step_function if p.kind == "step" else function)
+                self.claims += [WatchedClaim(bound, bound.claim, bound.when, compiled) for bound in each(p)]
         self.ends = {end.name: world.function(end.holds) for end in self.system.ends or () if world.asks(end.holds)}
         self._debts: dict[Trail, _Debts] = {}
 
     def at(self, position: Position) -> list[Standing]:
         """The standing of each property there, in the order of the system; then what every system has to keep."""
-        debts = self._owed(position)
+        worst = self._worst(enumerate(self.claims), position, self._owed(position))
+        found = [worst.get(name, Standing(name, "unasked")) for name in self.system.properties]
+        return [*found, *self._of_the_language(position)]
+
+    def violated_by_step(self, position: Position) -> list[Standing]:
+        """The claims about steps that the step to a position violates; no step from there is looked for."""
+        steps = ((index, claim) for index, claim in enumerate(self.claims) if claim.of.kind == "step")
+        return [s for s in self._worst(steps, position, {}).values() if s.status == "violated"]
+
+    def _worst(self, claims: Iterable[tuple[int, WatchedClaim]], at: Position, debts: _Debts) -> dict[str, Standing]:
+        """The standing of each property of which these are claims: the worst one of its bindings."""
         worst: dict[str, Standing] = {}
-        for index, claim in enumerate(self.claims):
-            standing = self._standing(claim, position, debts.get(index))
+        for index, claim in claims:
+            standing = self._standing(claim, at, debts.get(index))
             known = worst.get(standing.name)
             if known is None or _WORST.index(standing.status) < _WORST.index(known.status):
                 worst[standing.name] = standing
-        found = [worst.get(name, Standing(name, "unasked")) for name in self.system.properties]
-        return [*found, *self._of_the_language(position)]
+        return worst
 
     def _standing(self, claim: WatchedClaim, at: Position, debt: _Debt | None) -> Standing:
         p, arguments = claim.of, self._arguments(claim, at)
@@ -128,6 +135,8 @@ class Standings:
         debts = dict(self._debts[way[start].trail]) if start >= 0 else {}
         for number in range(start + 1, len(way)):
             debts = self._after(number, way[number], debts)
+            if len(self._debts) >= MOST_KEPT:
+                self._debts.clear()
             self._debts[way[number].trail] = debts
         return debts
 
@@ -151,10 +160,8 @@ class Standings:
         stuck = steps.fault is None and all(p.action is not None and p.action.fault for p in steps.next)
         if self.system.ends is not None and stuck:
             met = [name for name, holds in self.ends.items() if holds(at.state, (), -1)]
-            reason = (
-                f"no step is possible: {', '.join(met)}" if met else "no step is possible, and no allowed end holds"
-            )
-            found.append(Standing(DEADLOCK, "holds" if met else "violated", reason=reason))
+            reason = f": {', '.join(met)}" if met else ", and no allowed end holds"
+            found.append(Standing(DEADLOCK, "holds" if met else "violated", reason=f"no step is possible{reason}"))
         if steps.fault is not None:
             name, _ = OF_THE_LANGUAGE[steps.fault.kind]
             found.append(Standing(name, "violated", reason=str(steps.fault)))

@@ -120,15 +120,10 @@ class Walker:
                     steps.append((action, state, left))
         except SpecFault as found:
             fault = found
-        keys = _numbered(self._key(at.state, action) for action, _, _ in steps)
+        keys = _numbered(_key(action) for action, _, _ in steps)
         trails = ((*at.trail, key) for key in keys)
         found_ = [Position(s, left, t, at, a) for (a, s, left), t in zip(steps, trails, strict=True)]
         return NextSteps(found_, fault)
-
-    def _key(self, before: State, action: Action) -> str:
-        lane = None if action.lane is None else action.lane.channel.name
-        told = (action.kind, action.role, action.instance, action.event, action.fields, action.sender, lane)
-        return _digest(repr((*told, action.copy, action.point, action.done)))
 
     def follow(self, trail: Sequence[str]) -> FollowedTrail:
         """Follows a trail from its first state on, as far as its steps are possible; an empty one has the first."""
@@ -179,6 +174,13 @@ class Walker:
 def _same(one: Snapshot, other: Snapshot) -> bool:
     """Returns whether two snapshots tell of the same records, messages and time."""
     return (one.control, one.data, one.channels, one.now) == (other.control, other.data, other.channels, other.now)
+
+
+def _key(action: Action) -> str:
+    """The key of a step: five letters and digits that do not depend on the state."""
+    lane = None if action.lane is None else action.lane.channel.name
+    told = (action.kind, action.role, action.instance, action.event, action.fields, action.sender, lane)
+    return _digest(repr((*told, action.copy, action.point, action.done)))
 
 
 def _digest(words: str) -> str:

@@ -72,7 +72,7 @@ class LiveSystem:
         try:
             system = load(self.name, self.settings)
             walker = Walker(system, budget_for(system, self.faults))
-            walker.firsts  # noqa: B018 (there may be none)
+            walker.follow(())  # there may be no first state
         except SpecError as error:
             self.diagnostics = error.diagnostics
         except BudgetError as error:
