@@ -27,8 +27,8 @@ FAILURES: tuple[type[Exception], ...] = (*REFUSALS, SpecError, OSError, click.Us
 SHOWN = 50  # violations, of which each has its text
 
 
-class FollowedActors:
-    """Follows the actors at places, until it is ended.
+class FollowedActors(threading.Thread):
+    """Follows the actors at places, until it is ended; it is over when it has judged what had come.
 
     Args:
         at: the places.
@@ -39,22 +39,15 @@ class FollowedActors:
     """
 
     def __init__(self, at: Sequence[Path], changed: Callable[[], None]) -> None:
+        super().__init__(name="verify", daemon=True)
         self.at, self._changed = at, changed
         self.view: dict[str, Any] = {"state": "begins", "violations": [], "faults": [], "unreachable": {}}
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="verify", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
 
     def end(self) -> None:
         self._ended.set()
 
-    def join(self) -> None:
-        """Waits until it has judged what had come."""
-        self._thread.join()
-
-    def _run(self) -> None:
+    def run(self) -> None:
         while not self._ended.is_set():
             try:
                 self._follow()

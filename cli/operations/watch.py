@@ -98,8 +98,8 @@ class ExplainedSystems:
             return self._known[agreement]
 
 
-class ActorWatch:
-    """Watches an actor.
+class ActorWatch(threading.Thread):
+    """Watches an actor; it is over, once ended, after the time that an actor may take to answer.
 
     Args:
         place: where it is.
@@ -111,6 +111,7 @@ class ActorWatch:
     """
 
     def __init__(self, place: WatchedPlace, systems: ExplainedSystems, changed: Callable[[], None]) -> None:
+        super().__init__(name=f"watch {place.name}", daemon=True)
         self.place, self._systems, self._changed = place, systems, changed
         self.client = Client(place.path, LIMIT_SECONDS)
         self.view: dict[str, Any] = {"name": place.name, "socket": str(place.path), "seen": None, "answers": None}
@@ -120,19 +121,11 @@ class ActorWatch:
         self._whole = 0.0
         self._metrics = MetricHistory()
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"watch {place.name}", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
 
     def end(self) -> None:
         self._ended.set()
 
-    def join(self) -> None:
-        """Waits until it has ended, which takes as long as an actor may take to answer."""
-        self._thread.join()
-
-    def _run(self) -> None:
+    def run(self) -> None:
         try:
             while not self._ended.is_set():
                 began = time.monotonic()
