@@ -28,7 +28,7 @@ from leasehold.reports.live.beginning import along_case, along_run, faults_of
 from leasehold.reports.live.page_server import PageServer
 from leasehold.reports.live.server import LiveServer
 from leasehold.reports.live.session import LiveSystem, usual_budget
-from leasehold.spec import SpecError, find
+from leasehold.spec import SpecError, System, find
 from leasehold.spec.language.diagnostics import NOWHERE, listed
 
 PORT = 8470
@@ -197,9 +197,8 @@ def begin_at(
         if found is None:
             raise click.UsageError(f"{sources[0]} is a stretch of a log, which `leasehold replay` plays")
         model, case = found
-        given = {name: str(value) for name, value in settings_of(model).items()}
         budget = None if case.budget is None else str(case.budget)
-        return Beginning(given, budget, lambda walker: along_case(walker, walker.system, case))
+        return Beginning(_given(model), budget, lambda walker: along_case(walker, case))
     if wanted is not None:
         raise click.UsageError("--property is about counterexamples, and these are events")
     stretch = stretch_at(None, system, settings, sources, None, True)
@@ -210,8 +209,12 @@ def begin_at(
         no_such(f"no event tells of {lease or 'a run'}", lease or "", runs, f"they tell of {listed(sorted(runs)[:5])}")
     path = path_of(model, stretch.chains, lease or [*runs][-1])
     budget = str(faults_of(path, usual_budget(model)))
-    given = {name: str(value) for name, value in settings_of(model).items()}
-    return Beginning(given, budget, lambda walker: along_run(walker, path))
+    return Beginning(_given(model), budget, lambda walker: along_run(walker, path))
+
+
+def _given(model: System) -> dict[str, str]:
+    """The settings of a system, in the words in which `--set` takes them."""
+    return {name: str(value) for name, value in settings_of(model).items()}
 
 
 async def _serve(server: PageServer, what: str, address: Callable[[], str], opens: bool) -> None:

@@ -79,7 +79,6 @@ def _found(exploration: Exploration, legal: Exploration | None, walker: Walker) 
         "run": counts_json(exploration),
         "properties": [verdict_json(p, exploration, expected, trail) for p in failures_first(exploration)],
         "product": product_json(exploration, product(exploration, legal), trail),
-        "taken": dict(exploration.taken),
     }
 
 

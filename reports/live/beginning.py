@@ -18,7 +18,6 @@ from leasehold.checker.explore.walker import FollowedTrail, Position, Walker
 from leasehold.checker.recovery.cases.path_case import NoSuchStep, PathCase
 from leasehold.faults.model import Budget
 from leasehold.faults.model.lowering import UP
-from leasehold.spec.language.model import System
 
 Records: TypeAlias = tuple[Mapping[str, str], Mapping[str, str]]
 STOPS = ("crash", "recover")
@@ -27,14 +26,14 @@ HOPS = 4  # steps that no event tells of, between two that are told
 WIDEST = 50  # positions that are followed at once
 
 
-def along_case(walker: Walker, system: System, case: PathCase) -> FollowedTrail:
+def along_case(walker: Walker, case: PathCase) -> FollowedTrail:
     """Follows a counterexample out of a file, as far as the system still has it."""
     try:
-        return walker.along(case.run(system).path)
+        return walker.along(case.run(walker.system).path)
     except NoSuchStep as error:
         if error.number == 0:
             return FollowedTrail(walker.firsts[0], 0)
-        begun = along_case(walker, system, replace(case, steps=case.steps[: error.number - 1]))
+        begun = along_case(walker, replace(case, steps=case.steps[: error.number - 1]))
         return FollowedTrail(begun.position, error.number)
 
 

@@ -37,7 +37,7 @@ def counterexample(folder: Path) -> PathCase:
 def test_a_counterexample_of_a_file_is_gone_to(tmp_path: Path) -> None:
     system = written(tmp_path / "saga", SAGA)
     walker = Walker(system, Budget.parse("crash=1,lose=1"))
-    followed = along_case(walker, system, counterexample(tmp_path / "saga"))
+    followed = along_case(walker, counterexample(tmp_path / "saga"))
     assert followed.lost is None
     state = walker.snapshot(followed.position)
     assert (state.control["hotel"], state.control["customer"]) == ("full", "sorry")
@@ -47,10 +47,10 @@ def test_one_of_an_older_text_is_followed_as_far_as_it_goes(tmp_path: Path) -> N
     """The fourth step, in which the customer gives up, is none of a customer who has more patience."""
     case = counterexample(written(tmp_path / "saga", SAGA) and tmp_path / "saga")
     patient = written(tmp_path / "patient", edited(SAGA, ("set: {due: now + 1}", "set: {due: now + 2}")))
-    followed = along_case(Walker(patient), patient, case)
+    followed = along_case(Walker(patient), case)
     assert followed.lost == 1  # the record that the first step leaves has another `due`
     late = written(tmp_path / "late", edited(SAGA, ("when: now >= due", "when: now > due")))
-    followed = along_case(Walker(late), late, case)
+    followed = along_case(Walker(late), case)
     assert followed.lost == 4
     assert len(followed.position.trail) == 4
 
