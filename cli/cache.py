@@ -28,9 +28,9 @@ def cache(kinds: tuple[str, ...], as_json: bool) -> Exit:
     """List what searches, proofs and mutants have kept on this machine, or remove it.
 
     A search that is interrupted leaves a checkpoint, which goes when the search is over. Proofs and results of mutants
-    are kept so that they need not be made again, and the last verdicts on a system so that editors can show them. The
-    cache has at most 10 GB, or as many bytes as LEASEHOLD_CACHE_LIMIT says: the oldest files go first. LEASEHOLD_CACHE
-    names another folder for it.
+    are kept so that they need not be made again, and the last verdicts on a system so that editors and reports can show
+    them. The cache has at most 10 GB, or as many bytes as LEASEHOLD_CACHE_LIMIT says: the oldest files go first.
+    LEASEHOLD_CACHE names another folder for it.
 
     Example:  leasehold cache
               leasehold cache --remove checkpoints

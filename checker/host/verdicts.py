@@ -1,6 +1,6 @@
 """The last verdicts on a system's properties, in the user's cache: editors show them beside the properties.
 
-Each run of `check`, `explore` or `prove` replaces the verdicts of an earlier one with the same settings. They
+Each run of a command that judges properties replaces the verdicts of an earlier run of it with the same settings. They
 carry the digest of the text that was judged, so that nobody takes them for verdicts on another. The cache is optional:
 what cannot be read is not there.
 """
