@@ -10,23 +10,10 @@ from aiohttp import web
 from leasehold.reports.live.background import BackgroundSearch, SearchOrder
 from leasehold.reports.live.page_server import PageServer
 from leasehold.reports.live.session import LiveSystem
-from leasehold.reports.page import html_page
+from leasehold.reports.page import STYLES, WALK_SCRIPTS, html_page
 
 LOOK_SECONDS = 0.25  # between two looks at the files
 LONGEST = 10_000  # steps of a trail
-SCRIPTS = (
-    "dom.js",
-    "search.js",
-    "layout.js",
-    "graph.js",
-    "sequence.js",
-    "properties.js",
-    "roles.js",
-    "product.js",
-    "stepper.js",
-    "live.js",
-)
-STYLES = ("style.css", "stepper.css")
 OTHERWISE = "`leasehold explore` and `leasehold report` say the same without it."
 
 
@@ -112,7 +99,7 @@ class LiveServer(PageServer):
 
     async def _page(self, request: web.Request) -> web.Response:
         title = f"{self.live.name}: Leasehold"
-        text = html_page(title, self._state(), STYLES, SCRIPTS, OTHERWISE, connects="'self'")
+        text = html_page(title, self._state(), STYLES, (*WALK_SCRIPTS, "live.js"), OTHERWISE, connects="'self'")
         return web.Response(text=text, content_type="text/html")
 
     async def _system(self, request: web.Request) -> web.Response:

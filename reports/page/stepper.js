@@ -5,7 +5,7 @@ const SIGNS = { violated: "✗ violated here", owed: "… owed", holds: "✓ hol
 const PLAY = 350; // ms between two steps that are played
 
 // source: {at(trail, since) -> Promise<position>, system}; options: {onmove(position, trail), global: keys work on the whole page}
-// Gives {element, go(trail), step(key), back(), standings, here}.
+// Gives {element, go(trail), step(key), back(), trail, here, entries, reset()}.
 function stepper(source, options) {
   let trail = [], entries = [], ahead = [], here = null, shown = 0, playing = null, all = false;
   const choices = h("div", { class: "choices", "aria-label": "Steps that are possible" });
@@ -94,7 +94,7 @@ function stepper(source, options) {
       ...(past ? [h("p", null, h("button", { type: "button", onclick: () => go(trail.slice(0, shown + 1)) }, `← Go back to step ${shown}`))] : []),
       stateTable(states[shown], shown, entries[shown], (name) => all || states[shown].data[name] !== states[0].data[name] || states[shown].changed.has(name)),
       h("p", null, h("button", { type: "button", onclick: () => { all = !all; drawState(states); } }, all ? "Only what differs from the start" : "All data")),
-      ...(!past && (here.faults.length || Object.keys(here.left).length) ? [h("div", { class: "sites" }, here.faults.map((words) => h("p", null, "⚡ ", words)),
+      ...(!past && (here.faults.length || Object.keys(here.left).length) ? [h("div", { class: "faults" }, here.faults.map((words) => h("p", null, "⚡ ", words)),
         Object.keys(here.left).length ? h("p", { class: "quiet" }, "faults left: ", Object.entries(here.left).map(([kind, n]) => `${kind} ${n}`).join(", ")) : null)] : []));
   }
 

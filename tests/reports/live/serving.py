@@ -10,6 +10,7 @@ from threading import Thread
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
+from leasehold.impl.words import counted
 from leasehold.reports.live.background import SearchOrder
 from leasehold.reports.live.page_server import PageServer
 from leasehold.reports.live.server import LiveServer
@@ -100,7 +101,7 @@ class LivePage(ShownPage):
         )
         assert pressed, (words, self.choices)
         self.until(
-            "document.querySelector('.where').textContent", lambda said: said == f"after {steps_text(number + 1)}"
+            "document.querySelector('.where').textContent", lambda said: said == f"after {counted(number + 1, 'step')}"
         )
 
     @property
@@ -113,12 +114,8 @@ class LivePage(ShownPage):
 
     def at(self, number: int) -> None:
         """Waits until the page is so many steps from the start."""
-        wanted = f"after {steps_text(number)}" if number else "at the start"
+        wanted = f"after {counted(number, 'step')}" if number else "at the start"
         self.until("document.querySelector('.where').textContent", lambda said: said == wanted)
-
-
-def steps_text(number: int) -> str:
-    return f"{number} step{'' if number == 1 else 's'}"
 
 
 @contextmanager

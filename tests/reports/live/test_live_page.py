@@ -59,11 +59,11 @@ def test_a_fault_is_injected_and_the_recovery_watched(page: LivePage) -> None:
     page.take("book")
     page.browser.run("document.querySelector('.choices details').open = true")
     page.take("crash:customer/asking#before-commit")
-    assert "customer is down" in page.browser.run("document.querySelector('.sites').innerText")
-    assert "crash 0" in page.browser.run("document.querySelector('.sites').innerText")
+    assert "customer is down" in page.browser.run("document.querySelector('.faults').innerText")
+    assert "crash 0" in page.browser.run("document.querySelector('.faults').innerText")
     assert not [words for words in page.choices if words.startswith("crash")]
     page.take("recover:customer")
-    assert "is down" not in page.browser.run("document.querySelector('.sites').innerText")
+    assert "is down" not in page.browser.run("document.querySelector('.faults').innerText")
     page.press("p")  # plays on, without faults, until nothing can happen
     page.until("document.querySelector('.choices').innerText.includes('Nothing can happen')")
     assert page.states()["customer"] in {"served", "sorry"}
