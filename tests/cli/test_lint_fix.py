@@ -12,6 +12,7 @@ import yaml
 from leasehold.spec import SpecError, load
 from leasehold.spec.language.check.lint import TO_DO
 from leasehold.spec.language.fixing import fixed
+from leasehold.spec.language.load import shipped_folder
 from tests.cli import reference
 from tests.cli.conftest import Run
 from tests.systems import edited, files_of, write
@@ -153,7 +154,7 @@ def load_findings(folder: Path) -> list[str]:
 
 def test_a_role_of_a_shipped_system_stays(tmp_path: Path) -> None:
     """A folder of the user's may use such a file; what is wrong with its use is not written into the package."""
-    lease = Path(__file__).resolve().parents[2] / "spec/systems/lease"
+    lease = shipped_folder("lease")
     before = {path: path.read_bytes() for path in lease.rglob("*.yaml")}
     text = (lease / "system.yaml").read_text()
     for role in ("service_manager", "broker", "authority", "unit", "guest"):
