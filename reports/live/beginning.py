@@ -39,8 +39,7 @@ def along_case(walker: Walker, case: PathCase) -> FollowedTrail:
 
 def faults_of(path: Path, budget: Budget) -> Budget:
     """A budget that has the crashes of a run of real actors, and as many more as before."""
-    crashes = sum(step.kind == "crash" for step in path.steps)
-    return budget.with_more(crash=crashes + (budget.crash if isinstance(budget.crash, int) else 1))
+    return budget.with_more(crash=budget.crash + sum(step.kind == "crash" for step in path.steps))
 
 
 def along_run(walker: Walker, path: Path) -> FollowedTrail:

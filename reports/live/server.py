@@ -63,7 +63,7 @@ class LiveServer(PageServer):
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            if self.live.changed():
+            if await asyncio.to_thread(self.live.changed):  # many files, or a slow disk
                 await asyncio.sleep(LOOK_SECONDS)  # an editor may write several files
                 self.live.read()
                 self.tell({"changed": "system", "version": self.live.version})

@@ -1,18 +1,21 @@
 """Walking freely: the same states and steps as a search visits, and the same words about each property."""
 
+import json
 import random
 from collections import Counter, deque
 from pathlib import Path
 
 import pytest
 
-from leasehold.checker.explore import Exploration, Limits, PropertyResult, explore
+from leasehold.checker.explore import Exploration, Limits, PropertyResult, explore, standing
+from leasehold.checker.explore import walker as walking
 from leasehold.checker.explore.standing import Standing, Standings, faults_at
 from leasehold.checker.explore.walker import Position, Walker
 from leasehold.faults.model import Budget
 from leasehold.spec import SHIPPED
-from tests.systems import TRUTH, edited, files_of, load, written
+from tests.systems import TESTS, TRUTH, edited, files_of, load, written
 
+ALARM_FOLDER = TESTS / "checker/explore/systems/alarm"
 ALARM = files_of("checker/explore/systems/alarm")
 OF_TRUTH = sorted(folder.parent.name for folder in TRUTH.glob("*/system.yaml"))
 FAULTS = [None, "crash=1", "lose=1,duplicate=1"]
@@ -107,6 +110,61 @@ def test_a_deadline_is_owed_until_it_has_passed(tmp_path: Path) -> None:
     assert owed[-1][1] == 1
     assert last is not None
     assert (last.status, last.ticks) == ("violated", 2)
+
+
+def test_ticks_of_a_deadline_are_those_of_the_clock() -> None:
+    """Steps that let no time pass bring a debt no nearer to its end."""
+    walker, chance = Walker(load("two_phase_commit", {"participants": 1})), random.Random(2)
+    standings, owed = Standings(walker), 0
+    for _ in range(40):
+        at = walker.firsts[0]
+        for _ in range(25):
+            steps = walker.choices(at).next
+            if not steps:
+                break
+            at = chance.choice(steps)
+            way = at.way()
+            for s in standings.at(at):
+                if s.since is not None:
+                    owed += 1
+                    assert s.ticks == sum(p.action is not None and p.action.passes for p in way[s.since + 1 :])
+    assert owed > 100
+
+
+def test_the_worst_binding_speaks_for_a_property(tmp_path: Path) -> None:
+    """What is claimed of each value of a variable is shown, and violated, as soon as it is for one of them."""
+    ringing = {"sometimes": "bell.rings == n", "for": {"n": [0, 2]}}
+    late = {"when": "keeper.wishes == n", "leads_to": "keeper.wishes > n", "within": 1, "for": {"n": [0, 3]}}
+    claims = {"invariants.yaml": json.dumps({"properties": {"it_rings": ringing, "one_wishes_on": late}})}
+    walker = Walker(written(tmp_path, ALARM | claims))
+    standings, at = Standings(walker), walker.firsts[0]
+    said: list[dict[str, Standing]] = []
+    while len(said) < 3:
+        said.append({s.name: s for s in standings.at(at)})
+        at = next(p for p in walker.choices(at).next if p.action is not None and p.action.passes)
+    assert [(s["it_rings"].status, s["it_rings"].binding) for s in said] == [("shown", {"n": "0"})] * 3
+    assert [s["one_wishes_on"].status for s in said] == ["owed", "owed", "violated"]
+    assert {s["one_wishes_on"].binding["n"] for s in said} == {"0"}
+
+
+def test_what_is_kept_of_a_long_walk_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps and debts are forgotten beyond a number of positions, and say the same when they are looked up again."""
+    monkeypatch.setattr(walking, "MOST_KEPT", 8)
+    monkeypatch.setattr(standing, "MOST_KEPT", 8)
+    walker, chance = Walker(load(ALARM_FOLDER), Budget.parse("crash=2")), random.Random(3)
+    standings, at = Standings(walker), walker.firsts[0]
+    on_the_way = [(at, standings.at(at))]
+    for _ in range(30):
+        steps = walker.choices(at).next
+        if not steps:
+            break
+        at = chance.choice(steps)
+        on_the_way.append((at, standings.at(at)))
+        assert len(walker._choices) <= 8
+        assert len(standings._debts) <= 8
+    assert len(on_the_way) > 10
+    for p, said in on_the_way:
+        assert standings.at(walker.follow(p.trail).position) == said
 
 
 def test_a_trail_names_the_same_steps_in_an_edited_system(tmp_path: Path) -> None:

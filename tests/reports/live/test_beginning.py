@@ -55,6 +55,15 @@ def test_one_of_an_older_text_is_followed_as_far_as_it_goes(tmp_path: Path) -> N
     assert len(followed.position.trail) == 4
 
 
+@pytest.mark.parametrize(("faults", "crashes"), [("crash=1", 2), ("crash=3", 4), ("lose=1", 1)])
+def test_a_walk_may_have_as_many_more_crashes_as_before(faults: str, crashes: int, tmp_path: Path) -> None:
+    """The crashes of a run are none of those that its walk may still have."""
+    system = written(tmp_path, SAGA)
+    walker = Walker(system, Budget.parse("crash=1"))
+    crash = next(p for p in walker.choices(walker.firsts[0]).next if p.action is not None and p.action.kind == "crash")
+    assert faults_of(walker.path(crash), Budget.parse(faults)).crash == crashes
+
+
 @pytest.mark.long
 def test_runs_of_real_actors_are_followed_in_the_model(tmp_path: Path) -> None:
     """With kill -9, whose actors recover: each run is a walk, which ends in the records of its last event."""

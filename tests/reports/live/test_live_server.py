@@ -1,5 +1,6 @@
 """The server of the live page: who may ask it, nonsense, and what it tells while a system is explored and edited."""
 
+import asyncio
 import json
 import socket
 import time
@@ -93,6 +94,22 @@ def test_a_search_tells_what_it_has_found() -> None:
         verdicts = {p["name"]: p for p in words["properties"]}  # type: ignore[attr-defined]
         assert verdicts["nobody_is_booked_in_vain"]["verdict"] == "violated"
         assert len(verdicts["nobody_is_booked_in_vain"]["path"]) == 5
+
+
+def test_a_search_of_an_older_text_is_not_heard() -> None:
+    """Its verdicts come when the files have changed meanwhile."""
+    with Served(str(SAGA)) as served:
+        server = served.server
+        older, now = server.live.version - 1, server.live.version
+
+        async def hear(version: int, told: dict[str, object]) -> None:
+            server._hear(version, told)
+
+        for version, wanted in ((older, None), (now, {"properties": [], "faults": "none"})):
+            for told in ({"phase": f"searching {version}"}, {"properties": [], "faults": "none"}):
+                asyncio.run_coroutine_threadsafe(hear(version, told), served.loop).result(PATIENCE)
+            assert json.loads(get(served, "/found")[1]) == wanted
+        assert json.loads(get(served, "/system")[1])["progress"] == {"phase": f"searching {now}"}
 
 
 def test_a_search_that_fails_says_so() -> None:

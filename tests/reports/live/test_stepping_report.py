@@ -17,6 +17,7 @@ from tests.systems import TESTS, load
 
 SAGA = TESTS / "reports/live/systems/saga"
 ALARM = TESTS / "checker/explore/systems/alarm"
+VALVE = TESTS / "checker/explore/systems/valve"
 
 
 @pytest.mark.parametrize("folder", [SAGA, ALARM], ids=["saga", "alarm"])
@@ -32,6 +33,31 @@ def test_it_has_each_state_and_step_of_the_search(folder: Path) -> None:
     violated |= {claim["name"] for state in graph["states"] for one in state["choices"] for claim in one["broken"]}
     of_states = {p.name for p in exploration.properties if p.verdict == "violated" and p.kind in ("always", "step")}
     assert violated == of_states
+
+
+def test_no_step_leads_on_where_the_search_was_bounded() -> None:
+    """A state beyond the constraint is one to look at, as it is of the search."""
+    exploration = explore(load(VALVE))
+    graph = graph_json(exploration)
+    assert graph is not None
+    states = graph["states"]
+    outside = [state for state in states if state["outside"]]
+    assert 0 < len(outside) == len(states) - exploration.distinct
+    assert not any(state["choices"] for state in outside)
+
+
+def test_a_step_says_which_control_states_it_changes() -> None:
+    graph = graph_json(explore(load(SAGA)))
+    assert graph is not None
+    states, initial = graph["states"], graph["initial"]["initial"]["control"]
+    changed = 0
+    for state in states:
+        before = initial | state["control"]
+        for choice in state["choices"]:
+            after = initial | states[choice["to"]]["control"]
+            assert choice["control"] == {name: after[name] for name in after if after[name] != before[name]}
+            changed += len(choice["control"])
+    assert changed > 10
 
 
 def test_a_large_system_is_not_in_it(many, lease) -> None:
