@@ -62,9 +62,10 @@ def up(
     """Run every actor of SYSTEM as a process, until Ctrl-C.
 
     Each actor has a key, a SQLite store and a configuration in the folder; they talk over HTTP. Handlers
-    do nothing, and succeed. A question to a policy is answered at once where it has one answer without
-    fields; any other is printed, with the commands that answer it. An actor that ends is started again
-    after a second, so kill them as you like.
+    do nothing, and succeed, and there are as many units as SYSTEM has subsidiary machines; the
+    configurations of --dir may name others. A question to a policy is answered at once where it has one
+    answer without fields; any other is printed, with the commands that answer it. An actor that ends is
+    started again after a second, so kill them as you like.
 
     With --crash, machines get random events that the specification's environment allows, and each actor is
     killed at least once; then the actors come to rest. A verifier follows their events: properties are
@@ -81,7 +82,6 @@ def up(
     end_as_interrupted()
     try:
         fleet = SystemFleet(system, base, settings, tick, join=joining)
-        _refuse_units(fleet)
         if crash:
             _refuse_joined(fleet)
         with fleet:
@@ -135,15 +135,6 @@ def _tell_result(result: ChaosResult) -> None:
         click.echo(f"violated: {sentence}")
     for violation in {violation.of: violation for violation in reversed(result.violated)}.values():
         click.echo(violation_text(violation, SHOWN))
-
-
-def _refuse_units(fleet: SystemFleet) -> None:
-    driven = [role.name for role in fleet.model.roles.values() if role.parent is not None]
-    if driven:
-        raise click.UsageError(
-            f"{fleet.program.system} has subsidiary machines ({', '.join(driven)}), which need handlers, and units an "
-            "inventory; `leasehold demo` runs the lease, and docs/reference/running.md has the configurations of others"
-        )
 
 
 def _refuse_joined(fleet: SystemFleet) -> None:

@@ -254,6 +254,9 @@ class SystemFleet:
         plugs: dict[str, Any] = {kind: None for kind in ("policy", "handler") if verbs(self.model, roles, kind)}
         if "policy" in plugs and (events := self.only_answers(roles)):
             plugs["policy"] = {"name": "only_answer", "events": events}
+        driven = [role for role in self.model.roles.values() if role.parent in roles and not role.of_run]
+        if driven:
+            plugs["inventory"] = {"units": [{"name": driven[0].name, "count": min(role.count for role in driven)}]}
         return plugs
 
     def only_answers(self, roles: Collection[str]) -> list[str]:

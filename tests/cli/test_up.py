@@ -40,7 +40,6 @@ SYSTEMS = Path(__file__).parents[2] / "spec/systems"
         (["nothing_there"], "nothing_there"),
         (["two_phase_commit", "--set", "participants=0"], "participants"),
         (["two_phase_commit", "--tick", "0"], "--tick"),
-        (["lease"], "lease has subsidiary machines (unit, guest), which need handlers, and units an inventory"),
     ],
 )
 def test_what_cannot_be_started_is_told(words: list[str], told: str) -> None:
@@ -413,6 +412,25 @@ def test_an_event_that_no_machine_was_told_is_named(tmp_path: Path) -> None:
     said = json.loads(done.stdout)
     assert said["violations"] == []
     assert said["untold"] == ["counter leave"]
+
+
+@pytest.mark.long
+def test_subsidiary_machines_have_units_and_are_told_events() -> None:
+    """Those of the actor, and those of a run."""
+    code, out = _chaos(TESTS / "impl/server/systems/inn", "--seed", "1", "--json")
+    said = json.loads(out)
+    assert (code, said["violations"], said["untold"], said["at_rest"]) == (0, [], [], True)
+
+
+@pytest.mark.long
+def test_a_chaos_run_judges_subsidiary_machines(tmp_path: Path) -> None:
+    """What an event has made of a unit that belongs to no run."""
+    shelf = files_of("impl/server/systems/shelf")
+    shelf["invariants.yaml"] = "properties: {nothing_is_large: {always: all(u.size < 5 for u in unit)}}\n"
+    write(tmp_path / "shelf", shelf)
+    code, out = _chaos(tmp_path / "shelf", "--seed", "1")
+    assert code == 1
+    assert re.search(r"nothing_is_large is violated", out)
 
 
 def test_numbers_of_records_are_tried_as_fields() -> None:

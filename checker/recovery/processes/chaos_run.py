@@ -32,6 +32,7 @@ from leasehold.checker.verify.queries import end_claim
 from leasehold.checker.verify.result import Violation
 from leasehold.checker.verify.system import CRASH
 from leasehold.faults.model.lowering import DOWN, UP
+from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.values import ValueFault, from_plain, to_plain
 from leasehold.impl.processes.fleet import SystemFleet
 from leasehold.impl.processes.supervisor import BY_KILL, Back, Died, Supervisor
@@ -55,7 +56,7 @@ NOTHING = "no machine took a step: the environment offers no event that comes in
 class ToldEvent(NamedTuple):
     """An event that may be told to a machine."""
 
-    run: str  # "" for a new one
+    run: str  # "" for a new one, BELOW for that of no run, as the machine belongs to its actor
     machine: str
     event: str
     fields: dict[str, Any]
@@ -143,6 +144,9 @@ class ChaosRun:
         self.kills = FaultRun(Rig(fleet, fleet.folder, supervisor=self.supervisor), self._script())
         machines = self.world.machines
         self._others = {o: self._reads_others(o, m.instance) for m in machines for o in self._offers(m)}
+        program = fleet.program
+        below = [name for name, (core, _) in program.machines.items() if core.subsidiary]
+        self._players = {**fleet.players, **{name: program.player_of(name, fleet.players) for name in below}}
         self._told: set[tuple[str, str]] = set()  # role and event of what machines were told
         self._late: set[str] = set()
         self._known: set[str] = {fleet.program.only_run} if fleet.program.standing else set()
@@ -260,19 +264,23 @@ class ChaosRun:
     def _possible(self, surely: bool) -> Iterator[ToldEvent]:
         """Yields what the environment may do now; `surely`: only what it does in the end."""
         rows = self._rows()
+        below = rows.pop(BELOW, {})
         self._known |= rows.keys()
         open_ = [run for run in self._known if not self._over(rows.get(run, {}))]
         most = MOST_RUNS if not self.kills.over else 2 * MOST_RUNS
         new = [] if surely or self.fleet.program.standing or len(open_) >= most else [""]
         quiet = not self.verifier.following.unreachable and self._still_seconds > QUIET_SECONDS
         serving = self.fleet.roles.keys() - self.supervisor.down.keys() - self.supervisor.returning.keys()
-        for run in (*open_, *new):
-            state = self._state(rows.get(run, {}))
+        for run in (*open_, *new, BELOW):
+            state = self._state(below | rows.get(run, {}))
             for machine in self.world.machines:
-                name = self.fleet.program.roles[machine.role.name].machine(machine.instance)
-                there = self.fleet.program.standing or name in rows.get(run, {})
-                begins = not run and machine.role.name in self.fleet.program.begun_by
-                if self.fleet.players.get(name) not in serving or not (there or begins):
+                core = self.fleet.program.roles[machine.role.name]
+                name = core.machine(machine.instance)
+                there = core.of_actor or self.fleet.program.standing or name in rows.get(run, {})
+                begins = not run and core.role in self.fleet.program.begun_by
+                if self._players.get(name) not in serving or not (there or begins):
+                    continue
+                if core.of_actor != (run == BELOW):
                     continue
                 for offer in machine.offers[state[machine.cell]]:
                     if offer.offer not in self._others or (self._others[offer.offer] and not quiet):
@@ -325,10 +333,13 @@ class ChaosRun:
 
     def _tell(self, event: ToldEvent) -> bool:
         """Tells a machine an event; returns whether it took it."""
-        client = self.fleet.client(self.fleet.players[event.machine])
+        client = self.fleet.client(self._players[event.machine])
         given = {"machine": event.machine, "event": event.event, "fields": event.fields}
         with suppress(ClientError):  # it may be dead, or elsewhere by now
-            if event.run:
+            if event.run == BELOW:
+                names = {row["machine"]: row["unit"] for row in client.get("units")}
+                client.post("units", names[event.machine], "tell", event=event.event, fields=event.fields)
+            elif event.run:
                 client.post("leases", event.run, "tell", **given)
             else:
                 self._known.add(client.post("begin", **given)["lease"])
