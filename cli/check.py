@@ -31,13 +31,14 @@ from leasehold.cli.crash import crash_code, load_for_faults
 from leasehold.cli.expected import difference, renewed
 from leasehold.cli.progress import Status
 from leasehold.cli.prove import ProofProgress
+from leasehold.impl.compiler.program import NotRunnable, check_runnable
 from leasehold.impl.words import counted, together
 from leasehold.reports import crash_terminal, terminal
 from leasehold.reports.commands import replay_command, undecided_commands
 from leasehold.reports.crash import crash_json
 from leasehold.reports.json_report import json_report, picked, plain
 from leasehold.spec import SHIPPED, System, find, load
-from leasehold.spec.language.diagnostics import listed
+from leasehold.spec.language.diagnostics import Diagnostic, listed
 from leasehold.spec.language.expectation import Expectation
 from leasehold.spec.language.read.editing import CannotEdit
 from leasehold.spec.language.types import show
@@ -116,6 +117,8 @@ def check(
     `leasehold prove` stores its proof, and a property that is proved of SYSTEM as it is now is shown as proved. With
     --prove, SYSTEM is proved first if no proof is stored; a property that is left undecided has the explorer's verdict.
 
+    A system that explores and cannot run, as machines or channels of it are none of a real network, is said to be so.
+
     The data and transitions that no property would miss are counted, and listed with --verbose: data that no property
     reads, directly or through what it influences, by what depends on what; and transitions without which, or with
     another target or update, no property fails, as far as `leasehold mutate` has tried.
@@ -156,7 +159,7 @@ def check(
         stop, expected = not (keep_going or write), frozenset(meant.violated if meant else ())
         return Limits(max_states, depth, left, memory, stop_at_violation=stop, finish_level=True, expected=expected)
 
-    untested = unread(first), kept(system, first)
+    untested, why_not = (unread(first), kept(system, first)), _why_not_run(first)
     runs: list[_Run] = []
     screen = console()
     for model, expectation in todo:
@@ -171,6 +174,10 @@ def check(
             waits = budget is not None and len(runs) == 1 and not exploration.interrupted
             shown = runs[-1].though_taken(exploration.unvisited_transitions if waits else ())
             _print(screen, shown, system, verbose, untested if len(runs) == 1 else None)
+            if len(runs) == 1 and why_not:
+                reasons = f"{counted(len(why_not), 'reason')} ({listed(sorted({d.code for d in why_not}))})"
+                words = f"it explores, and cannot run: {reasons}, named by `leasehold compile {system}`"
+                screen.print(words, markup=False, style="dim", soft_wrap=True)
         if exploration.interrupted:
             break
     changes: list[str] = []
@@ -203,6 +210,7 @@ def check(
     if as_json:
         report = _json(runs[0], wrong)
         report["not_missed"] = _unread_json(*untested)
+        report["why_not_run"] = [d.as_json() for d in why_not]
         report["crash"] = (
             None
             if crashed is None
@@ -219,6 +227,15 @@ def check(
     if not as_json and crashed is not None:
         _print_once_more(screen, runs, crash_terminal.verdict(crashed, len(not_met)))
     return _exit_code(runs, crashed, not_met)
+
+
+def _why_not_run(model: System) -> Sequence[Diagnostic]:
+    """The reasons why no actor can play the machines of a system; empty where they can."""
+    try:
+        check_runnable(model)
+    except NotRunnable as error:
+        return error.diagnostics
+    return ()
 
 
 def _renew(system: str, runs: Sequence[_Run]) -> tuple[list[_Run], list[str]]:

@@ -28,7 +28,6 @@ from leasehold.cli.expected import difference
 from leasehold.faults.model import Budget, BudgetError
 from leasehold.faults.model.lowering import lower_with_faults
 from leasehold.impl.compiler.program import NotRunnable, check_runnable
-from leasehold.impl.words import counted
 from leasehold.reports.sarif import diagnostics_sarif
 from leasehold.spec import SHIPPED, Diagnostic, SpecError, System, load
 from leasehold.spec.language.diagnostics import Sink
@@ -57,10 +56,10 @@ def lint(
     That is the text of all its files: also crash.yaml, mutation.yaml, and the budgets under `faults`.
 
     --fix mends what leaves no choice, and then reports what is left. A state that does not say what becomes of an
-    event gets an entry for it under `refuse`, with a reason that begins with `to do`: it is for you to think about. A
-    word that is no name, and is very near to one name alone, gives its place to that; `yes` and `no` become `true`
-    and `false`. Comments and layout stay. --diff shows the difference alone, and the exit code is that of the files as
-    they are.
+    event gets an entry for it under `refuse`, with a reason that begins with `to do`: it is for you to think about,
+    and a warning until then (LH422). A word that is no name, and is very near to one name alone, gives its place to
+    that; `yes` and `no` become `true` and `false`. Comments and layout stay. --diff shows the difference alone, and
+    the exit code is that of the files as they are.
 
     Example:  leasehold lint lease ./my_system
               leasehold lint ./my_system --diff
@@ -83,6 +82,8 @@ def lint(
         print_json(diagnostics_json(findings) | ({"changes": changes, "by_hand": by_hand} if fixes else {}))
     else:
         _print_fixes(fixes, changes, differing)
+        if changes and not differing:
+            say("")
         if not differing:
             print_diagnostics(console(), findings)
     return Exit.BAD_SPEC if any(d.severity == "error" for d in findings) else Exit.HOLDS
@@ -95,19 +96,13 @@ def _fixed(system: str, settings: Mapping[str, str]) -> FixedText:
 
 
 def _print_fixes(fixes: Sequence[FixedText], changes: Sequence[str], differing: bool) -> None:
-    """The difference, what is left to do by hand, and what was written for somebody to think about."""
+    """The difference, and what is left to do by hand."""
     for line in changes:
         say(line)
     for words in (words for found in fixes for words in found.by_hand):
         say(f"not fixed: {words}", err=True)
     if fixes and not changes:
         say("nothing to fix", err=differing)
-    reasons = sum(found.reasons for found in fixes)
-    if reasons and not differing:
-        written = counted(reasons, "entry")
-        say("")
-        say(f"{written} under `refuse` with a reason that begins with `to do`: say why, or what happens instead")
-        say("")
 
 
 def _findings(systems: Iterable[str], settings: Mapping[str, str]) -> list[Diagnostic]:

@@ -317,8 +317,10 @@ def _print(screen: Console, proof: Proof, brief: bool, replay: Callable[..., str
     for name in ("property", "kind", "verdict", "by", ""):
         table.add_column(name, overflow="fold")
     colours = {"proved": "green", "counterexample": "red", "undecided": "yellow"}
+    narrow = "" if proof.scope.crash else "without crashes"
     for v in proof.properties:
         note = f"{len(v.path)} steps" if v.path is not None else v.vacuous or v.reason
+        note = note or (narrow if v.verdict == "proved" else "")
         word = "[yellow]proved, but vacuous[/]" if v.vacuous else f"[{colours[v.verdict]}]{v.verdict}[/]"
         table.add_row(v.name, v.kind, word, v.method, escape(note))
     screen.print(table)

@@ -35,12 +35,10 @@ class FixedText:
 
     Attributes:
         files: that change.
-        reasons: places where a reason was written that somebody has to think about.
         by_hand: fixes that a layout does not take, in words.
     """
 
     files: tuple[FixedFile, ...]
-    reasons: int
     by_hand: tuple[str, ...]
 
 
@@ -50,7 +48,6 @@ def fixed(name_or_folder: str, settings: Mapping[str, str]) -> FixedText:
     texts: dict[Path, str] = {}
     by_hand: list[str] = []
     done: set[Fix] = set()
-    reasons = 0
     for _ in range(MOST_PASSES):
         fixes = [d.fix for d in _findings(name_or_folder, settings, texts) if d.fix is not None and d.fix not in done]
         todo = sorted(fixes, key=lambda fix: (isinstance(fix, WordFix), fix.place), reverse=True)  # from the end on
@@ -66,10 +63,8 @@ def fixed(name_or_folder: str, settings: Mapping[str, str]) -> FixedText:
                 texts[path] = with_fix(texts[path], fix)
             except (OSError, CannotEdit) as error:
                 by_hand.append(f"{fix.place.file}: {error}")
-            else:
-                reasons += len(fix.entries) if isinstance(fix, EntryFix) else 0
     files = (FixedFile(path, f.shown, f.old, texts[path]) for path, f in before.items())
-    return FixedText(tuple(f for f in files if f.new != f.old), reasons, tuple(by_hand))
+    return FixedText(tuple(f for f in files if f.new != f.old), tuple(by_hand))
 
 
 def _findings(name_or_folder: str, settings: Mapping[str, str], texts: Mapping[Path, str]) -> Sequence[Diagnostic]:

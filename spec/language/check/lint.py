@@ -119,11 +119,18 @@ def _covered(
         if event != TICK and event not in wanted:
             sink.error("event_cannot_come", choices[0].place, event=event, role=role.name, state=state.name)
         check_guards(system, role, state, event, choices, sink, reasons, work)
+    if begun := [event for kind in (state.ignored, state.refused) for event, why in kind.items() if _is_to_do(why)]:
+        sink.warning("reason_to_do", state.place, role=role.name, state=state.name, events=[f"`{e}`" for e in begun])
     for kind in (state.ignore, state.refuse):
         for event in kind:
             if event not in wanted and event != TICK:
                 place = reasons[role.name, state.name, event]
                 sink.error("reason_cannot_apply", place, role=role.name, state=state.name, event=event)
+
+
+def _is_to_do(reason: str) -> bool:
+    """Returns whether a reason stands for one that somebody has still to write."""
+    return reason.lower().startswith(("to do", "todo"))
 
 
 def _reachable_states(role: Role, sink: Sink) -> None:
