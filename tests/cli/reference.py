@@ -142,6 +142,8 @@ CHECK_KEYS = {
     "influence, each with its `name` and the fields of messages that it is `told_in`; `transitions` that change "
     "nothing that one reads; and `mutants`, null until `mutate` was run: how many transitions it `tried`, and by "
     "transition the mutants that were `not_found`",
+    "why_not_run": "the diagnostics that say why no actor can play its machines, as `leasehold compile` prints them; "
+    "empty where they can",
     "crash": "what `crash` finds with the budget `check` of `faults` in system.yaml, without cells; see below; or null",
 }
 WRITE_KEYS = {"renewed": "with `--write`: the lines of the difference in expected.yaml"}
