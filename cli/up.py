@@ -6,7 +6,7 @@ import random
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 LOOK_SECONDS, RESTART_SECONDS = 0.2, 1.0
 MOST_TRIES = 5  # of starting an actor that ends before it serves
 SHOWN = 6  # events of a violation that are named
+MOST_NAMED = 8  # transitions that nobody took
 CHAOS_SECONDS = 15.0
 
 
@@ -118,15 +119,25 @@ def _tell_result(result: ChaosResult) -> None:
     from leasehold.reports.verification import violation_text
 
     runs = "" if result.runs == 1 else f"{result.runs} runs, "
+    crashes, states = sum(result.crashes.values()), counted(result.states, "global state")
     click.echo(
-        f"{result.system}: {runs}{counted(result.events, 'event')}, {counted(sum(result.crashes.values()), 'crash')}, "
-        f"{counted(result.states, 'global state')} judged, {counted(len(result.violations), 'violation')} "
-        f"in {result.seconds:.0f} s (seed {result.seed})"
+        f"{result.system}: {runs}{counted(result.events, 'event')} told, {counted(crashes, 'crash')}, {states} judged, "
+        f"{counted(len(result.violations), 'violation')} in {result.seconds:.0f} s (seed {result.seed})"
     )
     click.echo(f"judged: {', '.join(result.judged) or 'nothing'}")
+    if result.taken is not None:
+        missing = f"; not taken: {_listed(result.not_taken)}" if result.not_taken else ""
+        click.echo(f"taken: {result.taken} of {counted(result.taken + len(result.not_taken), 'transition')}{missing}")
+    if not result.amid_work and result.crashes:
+        click.echo("no kill came while anything was under way, so recovery amid work was not tried; try another --seed")
+    if result.seen:
+        click.echo(f"seen: {', '.join(result.seen)}")
+    if result.unseen:
+        click.echo(f"no run shows: {', '.join(result.unseen)}")
     if result.untold:
-        why = "no moment came at which the environment offers them with a value that was tried"
-        click.echo(f"never told: {', '.join(result.untold)}; {why}, so what rests on them was not tried")
+        them = "it" if len(result.untold) == 1 else "them"
+        why = f"no moment came at which the environment offers {them}, so what rests on {them} was not tried"
+        click.echo(f"never told: {', '.join(result.untold)}; {why}")
     if result.left_out:
         click.echo(f"not judged, as no run tells: {', '.join(result.left_out)}")
     if not result.at_rest:
@@ -135,6 +146,11 @@ def _tell_result(result: ChaosResult) -> None:
         click.echo(f"violated: {sentence}")
     for violation in {violation.of: violation for violation in reversed(result.violated)}.values():
         click.echo(violation_text(violation, SHOWN))
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
 
 
 def _refuse_joined(fleet: SystemFleet) -> None:

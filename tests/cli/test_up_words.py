@@ -8,7 +8,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-import click
 import pytest
 
 from leasehold.checker.recovery.processes.chaos_run import ChaosResult
@@ -94,6 +93,7 @@ RESULT = ChaosResult(
     runs=1,
     events=2,
     crashes={"a": 1, "b": 2},
+    amid_work=1,
     states=9,
     judged=["p", "q"],
     at_rest=True,
@@ -104,19 +104,31 @@ NOT_AT_REST = "the actors did not come to rest, so what runs that go on lead to 
 @pytest.mark.parametrize(
     ("changes", "lines"),
     [
-        ({}, ["shop: 2 events, 3 crashes, 9 global states judged, 0 violations in 12 s (seed 7)", "judged: p, q"]),
+        ({}, ["shop: 2 events told, 3 crashes, 9 global states judged, 0 violations in 12 s (seed 7)", "judged: p, q"]),
         (
             {"runs": 3, "events": 1, "crashes": {"a": 1}, "states": 1, "violations": ["x: y"], "judged": []},
             [
-                "shop: 3 runs, 1 event, 1 crash, 1 global state judged, 1 violation in 12 s (seed 7)",
+                "shop: 3 runs, 1 event told, 1 crash, 1 global state judged, 1 violation in 12 s (seed 7)",
                 "judged: nothing",
                 "violated: x: y",
             ],
         ),
         (
+            {"amid_work": 0, "taken": 7, "not_taken": ["t"], "seen": ["u", "v"], "unseen": ["w"], "untold": ["a go"]},
+            [
+                "shop: 2 events told, 3 crashes, 9 global states judged, 0 violations in 12 s (seed 7)",
+                "judged: p, q",
+                "taken: 7 of 8 transitions; not taken: t",
+                "no kill came while anything was under way, so recovery amid work was not tried; try another --seed",
+                "seen: u, v",
+                "no run shows: w",
+                "never told: a go; no moment came at which the environment offers it, so what rests on it was not tried",  # noqa: E501
+            ],
+        ),
+        (
             {"left_out": ["r", "s"], "at_rest": False, "violations": ["x", "y"]},
             [
-                "shop: 2 events, 3 crashes, 9 global states judged, 2 violations in 12 s (seed 7)",
+                "shop: 2 events told, 3 crashes, 9 global states judged, 2 violations in 12 s (seed 7)",
                 "judged: p, q",
                 "not judged, as no run tells: r, s",
                 NOT_AT_REST,
@@ -125,17 +137,10 @@ NOT_AT_REST = "the actors did not come to rest, so what runs that go on lead to 
             ],
         ),
     ],
-    ids=["nothing", "one of each", "not at rest"],
+    ids=["nothing", "one of each", "nothing amid work", "not at rest"],
 )
 def test_a_chaos_run_is_told_with_what_it_found(
     changes: dict[str, Any], lines: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     up._tell_result(replace(RESULT, **changes))
     assert capsys.readouterr().out.splitlines() == lines
-
-
-def test_a_system_with_units_is_refused_by_their_roles(tmp_path: Path) -> None:
-    fleet = SystemFleet("lease", tmp_path / "run")
-    with pytest.raises(click.UsageError, match=r"lease has subsidiary machines \((unit, guest|guest, unit)\)"):
-        up._refuse_units(fleet)
-    up._refuse_units(shop(tmp_path))

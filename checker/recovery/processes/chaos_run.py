@@ -1,9 +1,11 @@
 """A random run of any system as processes, each of which is killed, and what its properties say of it.
 
 Theory of operation. In the chaos phase, machines take events that the specification lets the environment offer in their
-states, at random, and actors are killed as `kill -9` does, each at least once, and started again. Then the run settles:
-only events that are fair are told, until nothing moves. A verifier follows the events of all actors: each cut of their
-runs is judged, and each step. Where all is at rest, runs are over, so what they lead to and their ends are judged.
+states, at random, and actors are killed as `kill -9` does, each at least once, and started again. Kills follow events,
+so that work is under way, and half of the kinds of events wait for a kill, or for any moment: what can happen only once
+happens at another time in each run. Then the run settles: only events that are fair are told, until nothing moves. A
+verifier follows the events of all actors: each cut of their runs is judged, and each step. Where all is at rest, runs
+are over, so what they lead to and their ends are judged.
 
 A claim that something comes `within` a time is not judged, as actors are down for as long as the run has it.
 
@@ -49,6 +51,7 @@ LONGEST_DOWN_SECONDS = 1.5
 BACK_SECONDS = 60.0  # within which an actor has to serve again
 QUIET_SECONDS = 0.3  # without any event of an actor, before the environment looks at records
 REST_SECONDS = 2.0  # without any event of an actor
+SOON_SECONDS = 0.3  # between an event and the kill that follows it
 SETTLE_SECONDS = 90.0
 NOTHING = "no machine took a step: the environment offers no event that comes in a run, so nothing was tried"
 
@@ -68,9 +71,11 @@ class ChaosResult:
 
     Attributes:
         runs, events: how many were begun, and told.
-        crashes: of each actor.
+        crashes: of each actor; `amid_work`: how many of them came while something was under way.
         states: how many global states were judged: cuts of the runs.
         judged: the properties that a run may violate; `left_out`: those that were not judged.
+        seen, unseen: properties that claim that something comes about in some run: whether it did.
+        taken: transitions that some machine has taken, and `not_taken` the others; None: it was not looked at.
         untold: events of the environment that no machine was told, as `reader ask`: what rests on them was not tried.
         at_rest: whether nothing moved in the end.
         violations: in words; empty where there are none.
@@ -82,9 +87,14 @@ class ChaosResult:
     runs: int = 0
     events: int = 0
     crashes: dict[str, int] = field(default_factory=dict)
+    amid_work: int = 0
     states: int = 0
     judged: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    seen: list[str] = field(default_factory=list)
+    unseen: list[str] = field(default_factory=list)
+    taken: int | None = None
+    not_taken: list[str] = field(default_factory=list)
     untold: list[str] = field(default_factory=list)
     at_rest: bool = False
     seconds: float = 0.0
@@ -98,9 +108,14 @@ class ChaosResult:
             "events": self.events,
             "crashes": sum(self.crashes.values()),
             "crashes_of": self.crashes,
+            "amid_work": self.amid_work,
             "states": self.states,
             "judged": self.judged,
             "left_out": self.left_out,
+            "seen": self.seen,
+            "unseen": self.unseen,
+            "taken": self.taken,
+            "not_taken": self.not_taken,
             "untold": self.untold,
             "at_rest": self.at_rest,
             "violations": self.violations,
@@ -127,15 +142,16 @@ class ChaosRun:
         self.chance = random.Random(seed)
         self.world = reference_of(fleet.model, CRASH)
         properties = fleet.model.properties
-        asked = {name: p for name, p in properties.items() if p.kind != "sometimes" and p.within is None}
+        asked = {name: p for name, p in properties.items() if p.within is None}
         self.verifier = FleetVerifier(fleet, self.world, {**asked, **end_claim(fleet.model)})
-        judged = [name for name in self.verifier.verification.asked if name in properties]
+        told = [name for name in self.verifier.verification.asked if name in properties]
+        judged = [name for name in told if properties[name].kind != "sometimes"]
         self.result = ChaosResult(
             fleet.program.system,
             seed,
             crashes=dict.fromkeys(fleet.roles, 0),
             judged=judged,
-            left_out=[name for name in properties if name not in judged],
+            left_out=[name for name in properties if name not in told],
         )
         self.now = 0
         self.errors: dict[str, int] = {}
@@ -148,6 +164,7 @@ class ChaosRun:
         below = [name for name, (core, _) in program.machines.items() if core.subsidiary]
         self._players = {**fleet.players, **{name: program.player_of(name, fleet.players) for name in below}}
         self._told: set[tuple[str, str]] = set()  # role and event of what machines were told
+        self._not_before = self._moments()
         self._late: set[str] = set()
         self._known: set[str] = {fleet.program.only_run} if fleet.program.standing else set()
 
@@ -169,6 +186,12 @@ class ChaosRun:
             result.violations.append(NOTHING)
         result.violations = [*dict.fromkeys([*result.violations, *verifier.complaints])]
         result.violated = verifier.result.violations
+        covered = verifier.result.covered
+        result.seen = [name for name, runs in covered.items() if runs]
+        result.unseen = [name for name, runs in covered.items() if not runs]
+        if (coverage := verifier.coverage) is not None:
+            taken = coverage.of_transitions()
+            result.taken, result.not_taken = taken.exercised, list(taken.missing)
         offered = {(offer.role.name, offer.event) for offer in self._others}
         result.untold = [f"{role} {event}" for role, event in sorted(offered - self._told)]
         result.runs, result.states = len(self._known), verifier.result.cuts
@@ -187,6 +210,19 @@ class ChaosRun:
             ProcessFault("kill", name, after=at, lasts=lasts) for (at, name), lasts in zip(moments, down, strict=True)
         ]
 
+    def _moments(self) -> dict[tuple[str, str], float]:
+        """The first moment at which a kind of event is told: for half of them that of a kill, or any."""
+        kinds = sorted({(offer.role.name, offer.event) for offer in self._others})
+        kills = [fault.after for fault in self.kills.faults]
+        moments = {}
+        for kind in kinds:
+            waits, follows = self.chance.random() < 0.5, self.chance.random() < 0.5
+            moment = (
+                self.chance.choice(kills) + SOON_SECONDS if follows else self.chance.uniform(0.0, 0.7 * self.seconds)
+            )
+            moments[kind] = moment if waits else 0.0
+        return moments
+
     def _step(self, surely: bool) -> bool:
         """Kills and starts who is due, judges what has come, and tells one event; returns whether there was one."""
         self._attend()
@@ -194,7 +230,20 @@ class ChaosRun:
         possible = list(self._possible(surely))
         self.chance.shuffle(possible)
         possible.sort(key=self._was_told)  # first what was never tried
-        return any(self._tell(event) for event in possible[:3])
+        if not surely:
+            due = [event for event in possible if self._not_before[self._kind(event)] <= self.elapsed]
+            possible = due if due or self._still_seconds < QUIET_SECONDS else possible
+        if not any(self._tell(event) for event in possible[:3]):
+            return False
+        if not surely and self.chance.random() < 0.35 and self._may_kill:
+            self.kills.hasten(self.chance.uniform(0.0, SOON_SECONDS))
+        return True
+
+    @property
+    def _may_kill(self) -> bool:
+        """Returns whether a kill may come before its moment: where runs go on to begin, not all at once."""
+        most = sum(self.result.crashes.values()) / max(1, len([*self.kills.faults]))
+        return self.fleet.program.standing or self.elapsed > 0.6 * self.seconds * most
 
     def _attend(self) -> None:
         """Lets kills happen, and starts who has died."""
@@ -203,6 +252,7 @@ class ChaosRun:
             match change:
                 case Died(name, code) if code in BY_KILL:
                     self.result.crashes[name] += 1
+                    self.result.amid_work += self._still_seconds < SOON_SECONDS
                     self._say(f"{name} is killed")
                 case Died(name, code):
                     violation = f"{name} has ended by itself with exit code {code}: {self.fleet.last_words(name)}"

@@ -141,6 +141,13 @@ class FaultRun:
                 one.ends = inf
                 self._advance(one)
 
+    def hasten(self, seconds: float) -> None:
+        """The next fault that waits for its moment begins after so many seconds, if not before."""
+        waiting = [one for one in self._scheduled if not one.begun and one.due < inf]
+        if waiting:
+            first = min(waiting, key=lambda one: one.due)
+            first.due = min(first.due, time.monotonic() + seconds)
+
     def cancel(self) -> None:
         """No more faults begin."""
         self._scheduled = [one for one in self._scheduled if one.begun]

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from leasehold.checker.conform.coverage import Coverage
 from leasehold.checker.conform.findings import Nonconformity
 from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.conform.logs import ConformanceResult, WholeLog, judge_logs
@@ -50,6 +51,7 @@ class FleetVerifier:
         worst, last: how far the verification was behind.
         missing: why the last events were not judged, in words, once nothing more comes.
         steps: how many steps of machines were judged, once nothing more comes.
+        coverage: of the specification by these steps; None before.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class FleetVerifier:
         self.worst = self.last = Lag(0, 0.0)
         self.missing: list[str] = []
         self.steps = 0
+        self.coverage: Coverage | None = None
 
     @property
     def result(self) -> HistoryResult:
@@ -112,7 +115,7 @@ class FleetVerifier:
         conformance = ConformanceResult()
         judge_logs(self._known, logs, conformance)
         self.steps = sum(log.steps + log.not_judged for log in conformance.logs)
-        self.findings = conformance.findings
+        self.findings, self.coverage = conformance.findings, conformance.coverage
         verification.close()
 
     @property
