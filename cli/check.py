@@ -178,6 +178,9 @@ def check(
                 reasons = f"{counted(len(why_not), 'reason')} ({listed(sorted({d.code for d in why_not}))})"
                 words = f"it explores, and cannot run: {reasons}, named by `leasehold compile {system}`"
                 screen.print(words, markup=False, style="dim", soft_wrap=True)
+            if len(runs) == 1 and first.faults.budget and not first.faults.check and not no_crash:
+                words = "not crash-tested: `faults` in system.yaml has a `budget` for `crash`, and no `check` for this"
+                screen.print(words, markup=False, style="yellow", soft_wrap=True)
         if exploration.interrupted:
             break
     changes: list[str] = []
@@ -363,7 +366,10 @@ def _verdict(run: _Run) -> tuple[str, str]:
     counts = [
         f"{counted(verdicts[kind], noun)} {forms[verdicts[kind] > 1]}" for kind, noun, *forms in _SAID if verdicts[kind]
     ]
-    compared = "as expected.yaml says" if run.meant else "expected.yaml has no numbers for this setting"
+    unknown = "expected.yaml has no numbers for this setting"
+    if not exploration.system.expectations:
+        unknown = "there is no expected.yaml with numbers to compare"
+    compared = "as expected.yaml says" if run.meant else unknown
     return f"{name} holds: {together(counts) or 'it has no properties'} ({compared}).", "green"
 
 
@@ -393,6 +399,7 @@ def _print_unread(screen: Console, unmissed: Unread, tried: Missed | None, verbo
     """The data and transitions that no property would miss."""
     mutants = {} if tried is None else tried.not_missed
     idle = [name for name in unmissed.transitions if name not in mutants]
+    named = [d.name for d in (*unmissed.data, *unmissed.fields)] + [*idle, *mutants]
     counts = (
         (len(unmissed.data), "field of a record", "fields of records"),
         (len(unmissed.fields), "field of a message", "fields of messages"),
@@ -401,9 +408,8 @@ def _print_unread(screen: Console, unmissed: Unread, tried: Missed | None, verbo
     parts = [f"{number} {one if number == 1 else several}" for number, one, several in counts if number]
     if not parts:
         return
-    screen.print(
-        f"\nno property would miss {together(parts)}{'' if verbose else ' (--verbose lists them)'}", style="dim"
-    )
+    more = f": {', '.join(named)}" if len(named) <= terminal.FEW else " (--verbose lists them)"
+    screen.print(f"\nno property would miss {together(parts)}{'' if verbose else more}", style="dim", markup=False)
     for datum in (*unmissed.data, *unmissed.fields) if verbose else ():
         where = f", told in {', '.join(datum.told_in)}" if datum.told_in else ""
         screen.print(Text(f"  {datum.name}: no property reads it, nor what it influences{where}"), soft_wrap=True)

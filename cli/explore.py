@@ -20,7 +20,7 @@ from leasehold.checker.host.verdicts import keep_verdicts
 from leasehold.cli import search
 from leasehold.cli.common import Exit, console, no_such, print_json, system_options, verb, warn_of_values
 from leasehold.reports import terminal
-from leasehold.reports.commands import replay_command
+from leasehold.reports.commands import crash_command, replay_command
 from leasehold.reports.json_report import convergence_json, json_report
 from leasehold.spec import System, load
 
@@ -141,7 +141,8 @@ def explore(
         _print(exploration, show, brief, replay, with_left_over=not only and budget is None)
         if after is not None:
             under = "" if fairness is Fairness.SPEC else f", --fairness {fairness}"
-            terminal.convergence(console(), after, f"{budget}{under}")
+            more = crash_command(model, system, str(budget))
+            terminal.convergence(console(), after, f"{budget}{under}", brief, more)
         if not_asked:
             console().print(f"\nnot checked whether it stabilises: {not_asked}", markup=False, soft_wrap=True)
     code = Exit.VIOLATED if after is not None and after.converges is False else search.exit_code(exploration)

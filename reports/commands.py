@@ -37,6 +37,12 @@ def undecided_commands(model: System, system: str, names: Collection[str], whole
         yield shlex.join(["leasehold", "prove", system])
 
 
+def crash_command(model: System, system: str, faults: str) -> str:
+    """The command that says of the same faults where and how a system does not return to a legal state."""
+    usual = {**model.defaults, **model.faults.settings}
+    return shlex.join(["leasehold", "crash", system, *_settings(model, usual), "--faults", faults])
+
+
 def case_command(report: CrashReport, case: Case, system: str = "") -> str:
     """The command that prints the path of a case; `system` is how the system is named there."""
     cell, point, mode = case

@@ -117,7 +117,7 @@ def _fields(fields: Mapping[str, Any]) -> str:
 def _says(value: Any) -> bool:
     if isinstance(value, list):
         return bool(value) and not any(isinstance(one, dict | list) for one in value)
-    return (bool(value) or value is False) and not isinstance(value, dict)
+    return value == 0 or (bool(value) and not isinstance(value, dict))  # 0 is a number, a member, or false
 
 
 def _short(value: Any) -> str:

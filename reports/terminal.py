@@ -310,15 +310,16 @@ def _wrapped(screen: Console, text: str, indent: str) -> list[str]:
     return textwrap.wrap(text, screen.width, subsequent_indent=indent, break_long_words=False) or [text]
 
 
-def convergence(screen: Console, recovery: Convergence, faults: str) -> None:
-    """Checks whether the system stabilises by itself once faults stop, and how fast."""
+def convergence(screen: Console, recovery: Convergence, faults: str, brief: bool, more: str) -> None:
+    """Checks whether the system stabilises by itself once faults stop, and how fast; `more` says where it does not."""
     screen.print(
         f"\nfaults {faults}: {recovery.legal_states:,} legal states, {recovery.recovery_states:,} recovery states",
         markup=False,
     )
     stabilises(screen, recovery, stabilises_words(recovery))
     if recovery.converges is False and recovery.path is not None:
-        path(screen, recovery.path, brief=False)
+        path(screen, recovery.path, brief)
+        screen.print(f"what a legal state has otherwise:  {more}", markup=False, soft_wrap=True)
 
 
 def stabilises(screen: Console, recovery: Convergence | None, sentence: str, verbose: bool = True) -> None:

@@ -56,7 +56,7 @@ class Progress:
 
     Attributes:
         waiting: states whose steps are still to be followed; `grows`: more wait than at the report before.
-        violated: the properties that are violated so far, of those that are decided on the way.
+        violated: the properties that are known to be violated so far.
         phase: the work that is done now; the figures are those at the end of the search where that is over.
         disk_bytes: of files, where states are kept on a disk.
     """
@@ -202,10 +202,14 @@ class BreadthFirstSearch:
     def _disk_bytes(self) -> int:
         return 0
 
-    def _enter(self, phase: str) -> None:
-        """Tells of work that follows the search; no engine is asked for figures, as it serves one thread."""
+    def _enter(self, phase: str, *violated: str) -> None:
+        """Tells of work that follows the search, and what was seen to be violated since.
+
+        No engine is asked for figures, as it serves one thread.
+        """
         if self.progress is not None and self._told is not None:
-            self.progress(replace(self._told, phase=phase))
+            self._told = replace(self._told, phase=phase, violated=(*self._told.violated, *violated))
+            self.progress(self._told)
 
     def _violated(self) -> tuple[str, ...]:
         """The properties that are violated so far, of those that are decided on the way."""

@@ -139,9 +139,10 @@ class EditorServer(LanguageServer):
         """The project, read after the last change."""
         async with opened.lock:
             while opened.done < (asked := opened.asked):
-                await asyncio.to_thread(opened.project.renew, self.texts())
+                texts = self.texts()
+                await asyncio.to_thread(opened.project.renew, texts)
                 opened.done = asked
-                if asked == opened.asked:  # else the text is another one by now
+                if texts == self.texts():  # else it is about another text, of which a change is about to be heard
                     self.publish(opened)
         return opened.project
 

@@ -165,10 +165,12 @@ class SystemFleet:
                 before, now = load_for_run(self.system, config.settings).values(), self.model.values()
                 if others := [name for name in now if before[name] != now[name]]:
                     was, wanted = (", ".join(f"{name}={of[name]}" for name in others) for of in (before, now))
-                    self._refuse(f"with {was}", f"with {wanted}")
+                    again = " ".join(f"--set {name}={before[name]}" for name in others)
+                    self._refuse(f"with {was}", f"with {wanted}", f" ({again})")
 
-    def _refuse(self, before: str, now: str) -> NoReturn:
-        raise FleetError(f"{self.folder} has a run {before}, not one {now}; take another folder, or go on as it began")
+    def _refuse(self, before: str, now: str, again: str = "") -> NoReturn:
+        began = f"take another folder, or go on as it began{again}"
+        raise FleetError(f"{self.folder} has a run {before}, not one {now}; {began}")
 
     def _refuse_running(self) -> None:
         """Refuses to start actors beside those that run already."""

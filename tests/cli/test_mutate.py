@@ -204,7 +204,7 @@ def test_check_tells_what_no_property_misses(run: Run, lamp: Path) -> None:
     assert "no property would miss" not in run("check", "lamp", **env).stdout
     assert as_json(run("check", "lamp", "--json", **env))["not_missed"]["mutants"] is None
     run("mutate", "lamp", "--rule", "ignore_event", **env)
-    assert "\nno property would miss 1 transition (--verbose lists them)\n" in run("check", "lamp", **env).stdout
+    assert "\nno property would miss 1 transition: lamp/bright#press\n" in run("check", "lamp", **env).stdout
     told = run("check", "lamp", "--verbose", **env).stdout
     assert f"no property would miss 1 transition\n  lamp/bright#press: no property finds {SURVIVOR}\n" in told
     found = as_json(run("check", "lamp", "--json", **env))["not_missed"]

@@ -279,7 +279,7 @@ def test_check_explains_nothing_that_happens_under_its_faults(run: Run) -> None:
     done = run("check", str(Path(__file__).parent / "systems/alarmed"))
     assert done.returncode == 1
     assert done.stdout.startswith(
-        "alarmed holds: 1 witness was found and 1 witness holds in a first state (expected.yaml"
+        "alarmed holds: 1 witness was found and 1 witness holds in a first state (there is no"
     )
     assert done.stdout.endswith(
         "\nnot as expected: 2 differences\n"
@@ -353,7 +353,7 @@ def test_check_all_goes_through_every_run(run: Run) -> None:
 @pytest.mark.long
 def test_check_says_first_what_it_found_and_lists_properties_if_asked(run: Run, light: Path) -> None:
     brief = run("check", "light").stdout
-    assert brief.startswith("light holds: 1 witness was found (expected.yaml has no numbers for this setting).\n")
+    assert brief.startswith("light holds: 1 witness was found (there is no expected.yaml with numbers to compare).\n")
     assert "can_be_bright" not in brief
     assert re.search(r"^witnessed +can_be_bright", run("check", "light", "--verbose").stdout, re.MULTILINE)
 

@@ -48,6 +48,16 @@ def _command(name: str) -> str:
     return found[1]
 
 
+def test_steps_that_the_text_names_are_those_of_the_path_above_it() -> None:
+    named = 0
+    for path, text in re.findall(r"```console\n(.*?)```\n\n(.*?)\n(?=\n|$)", render.PAGE.read_text(), re.DOTALL):
+        steps = dict(re.findall(r"^ +(\d+)  (.*)$", path, re.MULTILINE))
+        for clause, number in re.findall(r"([^.;:(]*)\((\d+)\)", text):
+            assert number in steps, f"there is no step {number} above: {clause.strip()}"
+            named += 1
+    assert named > 5
+
+
 def test_what_differs_between_runs_is_masked() -> None:
     words = "reference engine (no luck), 0.1 s, 23,184 states/s, 50 MB at most\nlocks  spec 0123456789ab"
     assert render.masked(words) == "ENGINE, TIME\nlocks  spec DIGEST"

@@ -64,9 +64,12 @@ def decide(
     complete: bool,
     why: str,
     fairness: Fairness = Fairness.SPEC,
-    enter: Callable[[str], None] = lambda phase: None,
+    enter: Callable[..., None] = lambda phase, *violated: None,
 ) -> list[PropertyResult]:
-    """The verdict on every claim of a finished graph that is about runs; `enter` is told what is decided now."""
+    """The verdict on every claim of a finished graph that is about runs.
+
+    `enter` is told what is decided now, and the name of what was seen to be violated, before its run is shortened.
+    """
     asked = demands(paths.world.system, graph.names, fairness)
     of_runs = [c for c in claims if c.of.kind != "always_possible"]
     failures = [_failure(c.of, paths) for c in of_runs]
@@ -91,7 +94,7 @@ def decide(
     verdicts = []
     for n, claim in enumerate(of_runs):
         if failing[n]:
-            enter(f"shortening the run that breaks {claim.of.name}")
+            enter(f"shortening the run that breaks {claim.of.name}", *([claim.of.name] if complete else []))
         verdict = _decide(claim, failures[n], graph, paths, asked, complete, why, fairness) if failing[n] else None
         if verdict is None or verdict.verdict != "violated":
             open_ = only_cut_off(n)

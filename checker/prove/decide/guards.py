@@ -104,7 +104,16 @@ class _EventGuards:
                         kind = kind.of
                     out = conjunction(guard, z3.Not(self.encoding.sorts.within(kind, value)))
                     message = f"`{update.target}` leaves its type's range: {x.text(update.value)}"
+                    message += self._of_any(update.value)
                     yield from self._found("range", transition.name, message, out, update.value)
+
+    def _of_any(self, value: x.Expression) -> str:
+        """The remedy where a value is read of a field that may have any number, whatever anybody sends."""
+        fields = {f.name: number_of(f.type) for f in self.encoding.system.fields_of(self.role.name, self.event)}
+        read = {part.name for part in x.walk(value) if isinstance(part, x.Argument)}
+        free = [n for n, of in fields.items() if n in read and isinstance(of, Int) and None in (of.low, of.high)]
+        named = f"`event.{'` and `event.'.join(free)}`"
+        return f"; {named} may be any number here, until the field has `min` and `max`" if free else ""
 
     def _found(
         self, kind: Any, where: str, message: str, question: Term, update: x.Expression | None = None

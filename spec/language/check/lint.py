@@ -62,6 +62,8 @@ def lint(
     if not sink.errors:
         check_first_state(system, sink)
     if not sink.errors and states is None:
+        for role in system.roles.values():
+            _first_tasks_begin(role, sink)
         _all_is_read(system, sink)
         warn_of_unbounded(system, sink)
 
@@ -209,6 +211,15 @@ def _ticks_ask_the_clock(role: Role, state: State, sink: Sink) -> None:
     for transition in state.on.get(TICK, ()):
         if not x.mentions(transition.guard, lambda e: isinstance(e, x.Now)):
             sink.error("every_tick", transition.place, transition=transition.name)
+
+
+def _first_tasks_begin(role: Role, sink: Sink) -> None:
+    """A machine begins its first state without a step, so what it sends or drives there needs a step that enters it."""
+    entered = {t.target for t in role.transitions() if not t.internal}
+    for state in role.initial:
+        idle = [name for name in state.tasks if isinstance(role.tasks.get(name), Send | Drive)]
+        if idle and state.name not in entered:
+            sink.warning("first_tasks", state.place, role=role.name, state=state.name, tasks=[f"`{t}`" for t in idle])
 
 
 def _tasks_started(role: Role, sink: Sink) -> None:

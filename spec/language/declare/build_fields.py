@@ -170,8 +170,9 @@ class FieldBuilder:
             sender = self._role(node.get("from"))
             receiver = self._role(node.get("to"))
             fields = self.fields(node.get("fields"))
-            if not fields.keys().isdisjoint(x.OF_MESSAGES):
-                self.sink.error("message_field_name", place, name=name)
+            for word, field in fields.items():
+                if word in x.OF_MESSAGES:
+                    self.sink.error("message_field_name", field.place, name=name, word=word)
             if sender and receiver:
                 messages[name] = m.Message(
                     name,
