@@ -44,6 +44,11 @@ CHAOS_SECONDS = 15.0
     multiple=True,
     help="Run only this machine of a dynamic role, which joins those of --dir; may be given several times.",
 )
+@click.option(
+    "--handler",
+    metavar="FILE[:NAME]",
+    help="What the actors call: functions of a Python file, as a configuration names them; default: nothing is done.",
+)
 @click.option("--tick", type=click.FloatRange(0.01), default=1.0, show_default=True, help="Seconds of a clock tick.")
 @click.option("--json", "as_json", is_flag=True, help="Print the actors as JSON; with --crash a summary.")
 @click.option("--crash", is_flag=True, help="Drive the system at random, kill each actor, and evaluate the properties.")
@@ -54,6 +59,7 @@ def up(
     settings: Mapping[str, str],
     folder: Path | None,
     joining: tuple[str, ...],
+    handler: str | None,
     tick: float,
     as_json: bool,
     crash: bool,
@@ -63,8 +69,8 @@ def up(
     """Run every actor of SYSTEM as a process, until Ctrl-C.
 
     Each actor has a key, a SQLite store and a configuration in the folder; they talk over HTTP. Handlers
-    do nothing, and succeed, and there are as many units as SYSTEM has subsidiary machines; the
-    configurations of --dir may name others. A question to a policy is answered at once where it has one
+    do nothing, and succeed, unless --handler names some; there are as many units as SYSTEM has subsidiary
+    machines. The configurations of --dir may name others. A question to a policy is answered at once where it has one
     answer without fields; any other is printed, with the commands that answer it. An actor that ends is
     started again after a second, so kill them as you like.
 
@@ -82,7 +88,7 @@ def up(
     base = folder or Path(tempfile.mkdtemp(prefix="leasehold-up-"))
     end_as_interrupted()
     try:
-        fleet = SystemFleet(system, base, settings, tick, join=joining)
+        fleet = SystemFleet(system, base, settings, tick, join=joining, handler=_named(handler))
         if crash:
             _refuse_joined(fleet)
         with fleet:
@@ -95,6 +101,16 @@ def up(
     finally:
         if folder is None:
             shutil.rmtree(base, ignore_errors=True)
+
+
+def _named(handler: str | None) -> str | None:
+    """A handler as the configurations of another folder name it."""
+    if handler is None:
+        return None
+    file, colon, name = handler.partition(":")
+    if not Path(file).is_file():
+        raise click.UsageError(f"--handler: there is no file {file}")
+    return f"{Path(file).resolve()}{colon}{name}"
 
 
 def _chaos(fleet: SystemFleet, seconds: float, seed: int | None, as_json: bool) -> Exit:

@@ -83,6 +83,7 @@ class SystemFleet:
         more: further keys of every configuration.
         players: for each machine the actor that plays it; left out: as the system declares.
         join: machines of dynamic roles that join those of the folder; only their actors are processes of this fleet.
+        handler: that of each actor whose machines call one, as a configuration names it; None: it does nothing, well.
 
     Attributes:
         roles: the roles of each actor.
@@ -112,7 +113,9 @@ class SystemFleet:
         more: Mapping[str, Any] | None = None,
         players: Mapping[str, str] | None = None,
         join: Sequence[str] = (),
+        handler: str | None = None,
     ) -> None:
+        self._handler = handler
         self.system, self.folder, self.tick_seconds = system, folder, tick_seconds
         self.settings = dict(settings or {})
         self.model = load_for_run(system, self.settings)
@@ -250,10 +253,12 @@ class SystemFleet:
     def _plugs(self, name: str) -> dict[str, Any]:
         """The policy and the handler of an actor, if its machines call any.
 
-        A policy answers where there is one answer, without fields; all else `tell` answers. Handlers do nothing, well.
+        A policy answers where there is one answer, without fields; all else `tell` answers.
         """
         roles = self.roles[name]
         plugs: dict[str, Any] = {kind: None for kind in ("policy", "handler") if verbs(self.model, roles, kind)}
+        if "handler" in plugs:
+            plugs["handler"] = self._handler
         if "policy" in plugs and (events := self.only_answers(roles)):
             plugs["policy"] = {"name": "only_answer", "events": events}
         driven = [role for role in self.model.roles.values() if role.parent in roles and not role.of_run]

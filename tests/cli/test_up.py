@@ -425,6 +425,32 @@ def test_subsidiary_machines_have_units_and_are_told_events() -> None:
     assert (code, said["violations"], said["untold"], said["at_rest"]) == (0, [], [], True)
 
 
+PAYS = """
+from pathlib import Path
+from leasehold.impl.policy.functions import task
+
+@task
+def pay(action):
+    with Path(__file__).with_suffix(".paid").open("a") as paid:
+        paid.write(action.task + "\\n")
+"""
+
+
+@pytest.mark.long
+def test_a_handler_of_a_file_is_called(tmp_path: Path) -> None:
+    (tmp_path / "pays.py").write_text(PAYS)
+    outbox = Path(__file__).parents[2] / "examples/outbox"
+    code, _ = _chaos(outbox, "--seed", "1", "--json", "--handler", str(tmp_path / "pays.py"))
+    assert code == 0
+    assert len(set((tmp_path / "pays.paid").read_text().splitlines())) == 2
+
+
+def test_a_handler_of_no_file_is_refused(tmp_path: Path) -> None:
+    done = CliRunner().invoke(cli, ["up", "two_phase_commit", "--handler", str(tmp_path / "pays.py:pay")])
+    assert done.exit_code == 2
+    assert f"--handler: there is no file {tmp_path / 'pays.py'}" in done.output.replace("\n", " ")
+
+
 @pytest.mark.long
 def test_a_chaos_run_judges_subsidiary_machines(tmp_path: Path) -> None:
     """What an event has made of one that belongs to a run."""
