@@ -385,7 +385,7 @@ def _seen(kind: t.Type | None, value: Value, end: Callable[[str, int], Any]) -> 
             return tuple(sorted(_seen(of, v, end) for v in value))
         case t.Map(key=t.Instance(name=name), of=of):
             return tuple(sorted((end(name, k), _seen(of, v, end)) for k, v in enumerate(value)))
-        case t.Map(of=of):
+        case t.Map(of=of) | t.Seq(of=of) if of is not None:
             return tuple([_seen(of, v, end) for v in value])
         case t.Option(of=of):
             return () if value is None else (_seen(of, value, end),)

@@ -124,6 +124,7 @@ _HARMLESS = frozenset(
     ]
 )
 _HARMLESS_OPERATORS = frozenset(["if", "or", "and", "not", "==", "!=", "in", "not in", "{}", "[]", "len", "get"])
+_HARMLESS_OPERATORS |= {"[,]", "+", "item", "append", "first", "last", "rest", "take", "starts_with"}  # of sequences
 _TELLS = {"index": "takes the number of", **dict.fromkeys(("<", "<=", ">", ">=", "min", "max"), "puts in order")}
 
 
@@ -333,7 +334,7 @@ def roles_in(kind: t.Type | None) -> Iterator[str]:
     match kind:
         case t.Instance(name=name):
             yield name
-        case t.Set(of=of) | t.Option(of=of):
+        case t.Set(of=of) | t.Option(of=of) | t.Seq(of=of):
             yield from roles_in(of)
         case t.Map(key=key, of=of):
             yield from roles_in(key)
@@ -359,6 +360,9 @@ def mover_of(kind: t.Type | None, roles: frozenset[str]) -> Mover | None:
         case t.Option(of=of):
             inner = _sure(mover_of(of, roles))
             return lambda value, p: None if value is None else inner(value, p)
+        case t.Seq(of=of):
+            inner = _sure(mover_of(of, roles))
+            return lambda value, p: tuple([inner(v, p) for v in value])
         case t.Map(key=key, of=of):
             return _map_mover(key, mover_of(of, roles))
     raise AssertionError(kind)

@@ -8,6 +8,7 @@
     set                 a number with one bit for each member
     option              two of these: whether there is a value, and the value, 0 where there is none
     map                 one of these for each cell
+    sequence            its length, and one of these for each place, 0 from the length on
 
 Names of the specification are lower case and stand as they are, but for words of Promela and C; whatever is made
 besides has a capital letter. `Old_` before a part of a state is that part of the state before the step.
@@ -25,6 +26,7 @@ from leasehold.checker.export.shared import ExportError, UniqueNames, field_valu
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import Relation, messages_of
 from leasehold.spec.language.model import Channel, Datum, Message
+from leasehold.spec.language.render.sequences import Sequences, SequenceValue
 
 PROMELA = """
     active assert atomic bit bool break byte c_code c_decl c_expr c_state c_track chan cond d_proctype d_step default
@@ -55,7 +57,7 @@ Words: TypeAlias = "str | tuple[Words, ...]"
 
 
 def scalars(name: str, kind: t.Type) -> list[tuple[str, t.Type]]:
-    """The names and types of the scalars that hold a value: two for an option, and those of every cell for a map."""
+    """The names and types of the scalars that hold a value: several for an option, a map or a sequence."""
     match kind:
         case t.Map(key=key, of=of):
             if isinstance(of, t.Map):
@@ -65,6 +67,8 @@ def scalars(name: str, kind: t.Type) -> list[tuple[str, t.Type]]:
             if isinstance(of, t.Map | t.Option):
                 raise ExportError(f"`{name}` is an option of {of}", "use a field of its own for whether there is one")
             return [(f"{name}_some", t.BOOL), (safe(name), of)]
+        case t.Seq(of=of, most=most) if of is not None:
+            return [(f"{name}_length", t.Int(0, most)), *((f"{name}_{place}", of) for place in range(most))]
         case _:
             return [(safe(name), kind)]
 
@@ -75,7 +79,7 @@ def shaped(kind: t.Type, scalars_: Sequence[str]) -> Words:
         case t.Map(key=key, of=of):
             width = len(scalars_) // len(t.members(key))
             return tuple(shaped(of, scalars_[n : n + width]) for n in range(0, len(scalars_), width))
-        case t.Option():
+        case t.Option() | t.Seq():
             return tuple(scalars_)
         case _:
             return scalars_[0]
@@ -121,6 +125,67 @@ def opposite(condition: str) -> str:
     return {"true": "false", "false": "true"}.get(condition, otherwise)
 
 
+class WordAlgebra:
+    """Numbers and conditions as words of Promela; what is known is worked out."""
+
+    def number(self, value: int) -> str:
+        return str(value)
+
+    def plus(self, a: str, b: str) -> str:
+        return str(int(a) + int(b)) if a.isdigit() and b.isdigit() else a if b == "0" else f"({a} + {b})"
+
+    def minus(self, a: str, b: str) -> str:
+        return f"({a} - {b})" if b != "0" else a
+
+    def less(self, a: str, b: str) -> str:
+        if a.isdigit() and b.isdigit():
+            return "true" if int(a) < int(b) else "false"
+        return f"({a} < {b})"
+
+    def same(self, a: Words, b: Words) -> str:
+        return both(list(map(same, flat(a), flat(b))))
+
+    def opposite(self, test: str) -> str:
+        return opposite(test)
+
+    def every(self, tests: Sequence[str]) -> str:
+        return both(tests)
+
+    def some(self, tests: Sequence[str]) -> str:
+        return either(tests)
+
+    def choice(self, test: str, then: Words, otherwise: Words) -> Words:
+        return chosen(test, then, otherwise)
+
+
+SEQUENCES: Sequences[str] = Sequences(WordAlgebra())
+
+
+def sequence(words: Words) -> SequenceValue[str]:
+    """The sequence that lies in its words: its length, and a word for each place."""
+    length, *values = flat(words)
+
+    def at(place: str) -> str:
+        if place.isdigit():
+            return values[int(place)] if int(place) < len(values) else "0"
+        word = values[-1] if values else "0"
+        for number in range(len(values) - 2, -1, -1):
+            word = str(chosen(same(place, str(number)), values[number], word))
+        return word
+
+    return SequenceValue(length, len(values), at)
+
+
+def sequence_words(value: SequenceValue[str], most: int) -> Words:
+    """The words of a sequence in so many places; those from its length on are 0."""
+
+    def at(place: int) -> str:
+        there = SEQUENCES.algebra.less(str(place), value.length)
+        return str(chosen(there, value.at(str(place)), "0")) if place < value.most else "0"
+
+    return (value.length, *map(at, range(most)))
+
+
 def between(kind: t.Type, value: Words, low: str | int | None, high: str | int | None) -> list[str]:
     """Conditions for all numbers in a value to lie between two ends, which may be missing."""
     match kind:
@@ -128,6 +193,10 @@ def between(kind: t.Type, value: Words, low: str | int | None, high: str | int |
             return [test for cell in value for test in between(of, cell, low, high)]
         case t.Option(of=of) if of is not None:
             return [f"(!{value[0]} || {test})" for test in between(of, value[1], low, high)]
+        case t.Seq(of=of, most=most) if of is not None:
+            cells = [between(of, cell, low, high) for cell in value[1:]]
+            inside = [f"({value[0]} <= {place} || {test})" for place, tests in enumerate(cells) for test in tests]
+            return [f"({value[0]} <= {most})", *inside]
         case t.Int() | t.Time() | t.Opaque():
             ends = [f"{low} <= {value}"] * (low is not None) + [f"{value} <= {high}"] * (high is not None)
             return [f"({' && '.join(ends)})"] if ends else []
@@ -227,6 +296,9 @@ class PromelaNames:
                 return [s for cell in value for s in self.literal(of, cell)]
             case t.Option(of=of):
                 return ["false", "0"] if value is None or of is None else ["true", *self.literal(of, value)]
+            case t.Seq(of=of, most=most):
+                items = [s for v in value for s in self.literal(of, v)] if of is not None else []
+                return [str(len(value)), *items, *["0"] * (most - len(items))]
             case _:
                 return [f"({value})" if value < 0 else str(value)]
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from leasehold.checker.export.promela_layout import (
+    SEQUENCES,
     MessagePlace,
     PromelaNames,
     Words,
@@ -20,11 +21,14 @@ from leasehold.checker.export.promela_layout import (
     flat,
     opposite,
     same,
+    sequence,
+    sequence_words,
     shaped,
 )
 from leasehold.checker.export.shared import ExportError, Row, Rows
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
+from leasehold.spec.language.render.sequences import SequenceValue
 
 # What a transition writes, by role (or SHARED) and name; its machine's control state has no name.
 Committed: TypeAlias = Mapping[tuple[str, str], Words]
@@ -65,11 +69,15 @@ def term(e: x.Expression, f: PromelaBindings, want: t.Type | None = None) -> Wor
     """
     if isinstance(want, t.Option) and not isinstance(e.type, t.Option):
         return ("true", word(e, f))
+    if isinstance(want, t.Seq) and x.longest(e) != want.most:
+        return sequence_words(sequence(term(e, f)), want.most)
     options = [isinstance(kind, t.Map) and isinstance(kind.of, t.Option) for kind in (want, e.type)]
     if options == [True, False]:
         raise ExportError("a map stands where a map of options is wanted", "say it cell by cell", e.place)
     match e:
         case x.Literal_(type=kind, value=value):
+            if isinstance(kind, t.Seq):
+                kind = replace(kind, most=len(value))
             return shaped(kind, f.names.literal(kind, value))
         case x.ConstantRef(name=name):
             return f.names.define("constant", name)
@@ -178,6 +186,8 @@ def _joins(join: Callable[[list[str]], str]) -> Row:
 
 def _if(e: x.Apply, f: PromelaBindings) -> Words:
     test, then, otherwise = e.operands
+    if isinstance(e.type, t.Seq):
+        return _sequence(e, f)
     return chosen(word(test, f), term(then, f, e.type), term(otherwise, f, e.type))
 
 
@@ -194,8 +204,24 @@ def _cell(e: x.Apply, f: PromelaBindings) -> Words:
     return value
 
 
+def _sequence(e: x.Apply, f: PromelaBindings) -> Words:
+    def read(operand: x.Expression) -> Words | SequenceValue[str]:
+        words = term(operand, f)
+        return sequence(words) if isinstance(operand.type, t.Seq) else words
+
+    made = SEQUENCES.made(e, read, "0")
+    return sequence_words(made, x.longest(e)) if isinstance(made, SequenceValue) else made
+
+
+def _of_either(row: Row, place: int = 0) -> Row:
+    """A row, or that of sequences where the operand at a place is one."""
+    return lambda e, f: _sequence(e, f) if isinstance(e.operands[place].type, t.Seq) else row(e, f)
+
+
 def _equal(e: x.Apply, f: PromelaBindings) -> str:
     a, b = e.operands
+    if isinstance(a.type, t.Seq):
+        return str(SEQUENCES.equal(sequence(term(a, f)), sequence(term(b, f))))
     if isinstance(a.type, t.MessageType):
         return _same_message(a, b, f)
     want = next((k for k in (a.type, b.type) if isinstance(k, t.Option) and k.of is not None), a.type)
@@ -224,11 +250,11 @@ ROWS: Mapping[str, Row] = {
     "<=": _ROWS.words("({} <= {})", sets="(({} & ~{}) == 0)"),
     ">": _ROWS.proper(">"),
     ">=": _ROWS.words("({} >= {})", sets="(({1} & ~{0}) == 0)"),
-    "in": _within,
-    "not in": lambda e, f: opposite(_within(e, f)),
+    "in": _of_either(_within, 1),
+    "not in": _of_either(lambda e, f: opposite(_within(e, f)), 1),
     "|": _ROWS.words("({} | {})"),
     "&": _ROWS.words("({} & {})"),
-    "+": _ROWS.words("({} + {})"),
+    "+": _of_either(_ROWS.words("({} + {})")),
     "-": _ROWS.words("({} - {})", sets="({} & ~{})"),
     "*": _ROWS.words("({} * {})"),
     "//": _ROWS.words("DIV({}, {})"),
@@ -239,9 +265,10 @@ ROWS: Mapping[str, Row] = {
     "min": _ROWS.pairwise("MIN"),
     "max": _ROWS.pairwise("MAX"),
     "abs": _ROWS.words("({0} < 0 -> -{0} : {0})"),
-    "len": _ROWS.words("SIZE({})"),
+    "len": _of_either(_ROWS.words("SIZE({})")),
     "index": _ROWS.words("{}"),
     "get": _get,
+    **dict.fromkeys(("[,]", "item", "append", "first", "last", "rest", "take", "starts_with"), _sequence),
 }
 
 

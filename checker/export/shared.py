@@ -161,11 +161,11 @@ def bounded(system: System) -> bool:
 
 
 def low_high(kind: t.Type) -> tuple[int | None, int | None] | None:
-    """The declared bounds of an int, also of one in a map or an option; None where there are none."""
+    """The declared bounds of an int, also of one in a map, an option or a sequence; None where there are none."""
     match kind:
         case t.Int(low=low, high=high) if low is not None or high is not None:
             return low, high
-        case t.Map(of=of):
+        case t.Map(of=of) | t.Seq(of=of) if of is not None:
             return low_high(of)
         case t.Option(of=of) if of is not None:
             return low_high(of)

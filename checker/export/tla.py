@@ -48,13 +48,17 @@ Div(A, B) == IF B = 0 THEN 0 ELSE IF B > 0 THEN A \div B ELSE (-A) \div (-B)
 Mod(A, B) == IF B = 0 THEN 0 ELSE A - B * Div(A, B)
 \* an option is the set of its value, or empty
 Get(Option, Fallback) == IF Option = {} THEN Fallback ELSE CHOOSE V \in Option : TRUE
+Values(Q) == {Q[I] : I \in DOMAIN Q}
+Item(Q, Place) == IF 0 <= Place /\ Place < Len(Q) THEN {Q[Place + 1]} ELSE {}
+Take(Q, N) == SubSeq(Q, 1, IF N < 0 THEN 0 ELSE IF N > Len(Q) THEN Len(Q) ELSE N)
+Rest(Q) == IF Q = <<>> THEN <<>> ELSE Tail(Q)
+StartsWith(Q, Start) == Take(Q, Len(Start)) = Start
 
 Sum(S, F(_)) ==
   LET G[T \in SUBSET S] == IF T = {} THEN 0 ELSE LET E == CHOOSE E \in T : TRUE IN F(E) + G[T \ {E}]
   IN G[S]
 SumOfSequence(Q, F(_)) == Sum(DOMAIN Q, LAMBDA I : F(Q[I]))
 SumOfBag(B, F(_)) == Sum(BagToSet(B), LAMBDA E : B[E] * F(E))
-Messages(Q) == {Q[I] : I \in DOMAIN Q}
 
 \* a sequence without what lies at some places
 Without(Q, Places) ==
@@ -307,7 +311,7 @@ class _TlaModule:
         tests = []
         for role in self.system.holders.values():
             every, own = self._every(role)
-            typed = (d for d in role.data.values() if low_high(d.type) is not None)
+            typed = (d for d in role.data.values() if low_high(d.type) is not None or isinstance(d.type, t.Seq))
             tests += [every + self._in_range(d.type, f"{own}.{d.name}", 0) for d in typed]
         if not tests:
             return []
@@ -321,6 +325,10 @@ class _TlaModule:
                 return f"\\A K{depth} \\in {self.layout.members(key)} : {inner}"
             case t.Option(of=of) if of is not None:
                 return f"\\A V{depth} \\in {value} : {self._in_range(of, f'V{depth}', depth + 1)}"
+            case t.Seq(of=of, most=most) if of is not None:
+                each = self._in_range(of, f"V{depth}", depth + 1)
+                every = f" /\\ (\\A V{depth} \\in Values({value}) : {each})" if each else ""
+                return f"Len({value}) <= {most}{every}"
         low, high = low_high(kind) or (None, None)
         tests = [f"{low} <= {value}"] * (low is not None) + [f"{value} <= {high}"] * (high is not None)
         return " /\\ ".join(tests)

@@ -337,7 +337,7 @@ class TlaActions:
         frame = TlaBindings(self.layout)
         ends = [term(e, frame) for e in d.explore] if d.explore is not None else ["0", "0"]
         tried = f"({ends[0]}..{ends[1]})"
-        times = d.type.of if isinstance(d.type, t.Option | t.Map) else d.type
+        times = d.type.of if isinstance(d.type, t.Option | t.Map | t.Seq) else d.type
         if isinstance(times, t.Time) and begins_below_zero(self.system, d):
             tried = f"{{N \\in {tried} : 0 <= N}}"
         return self.values(d.type, tried)
@@ -357,6 +357,8 @@ class TlaActions:
                 return f"[{self.layout.members(key)} -> {self.values(of, numbers)}]"
             case t.Option(of=of) if of is not None:
                 return f"({{{{}}}} \\union {{{{V}} : V \\in {self.values(of, numbers)}}})"
+            case t.Seq(of=of, most=most) if of is not None:
+                return f"(UNION {{[1..N -> {self.values(of, numbers)}] : N \\in 0..{most}}})"
         low, high = low_high(kind) or (None, None)
         tests = [f"{low} <= N"] * (low is not None) + [f"N <= {high}"] * (high is not None)
         return f"{{N \\in {numbers} : {both(tests)}}}" if tests else numbers

@@ -79,6 +79,8 @@ class TlaNames:
                 return f"({' @@ '.join(cells)})"
             case t.Option(of=of):
                 return "{}" if value is None or of is None else "{" + self.literal(of, value) + "}"
+            case t.Seq(of=of):
+                return f"<<{', '.join(self.literal(of, v) for v in value if of is not None)}>>"
             case _:
                 return f"({value})" if value < 0 else str(value)
 
@@ -235,6 +237,12 @@ def _equal(symbol: str) -> Row:
     return row
 
 
+def _of_either(words: str, sequences: str, place: int = 0) -> Row:
+    """A row of words, or of others where the operand at a place is a sequence."""
+    row, other = _ROWS.words(words), _ROWS.words(sequences)
+    return lambda e, f: (other if isinstance(e.operands[place].type, t.Seq) else row)(e, f)
+
+
 ROWS: Mapping[str, Row] = {
     "if": _if,
     "or": _ROWS.words("({ \\/ })"),
@@ -246,11 +254,11 @@ ROWS: Mapping[str, Row] = {
     "<=": _ROWS.words("({} <= {})", "({} \\subseteq {})"),
     ">": _ROWS.proper(">"),
     ">=": _ROWS.words("({} >= {})", "({1} \\subseteq {0})"),
-    "in": _ROWS.words("({} \\in {})"),
-    "not in": _ROWS.words("({} \\notin {})"),
+    "in": _of_either("({} \\in {})", "({} \\in Values({}))", 1),
+    "not in": _of_either("({} \\notin {})", "({} \\notin Values({}))", 1),
     "|": _ROWS.words("({} \\union {})"),
     "&": _ROWS.words("({} \\intersect {})"),
-    "+": _ROWS.words("({} + {})"),
+    "+": _of_either("({} + {})", "({} \\o {})"),
     "-": _ROWS.words("({} - {})", "({} \\ {})"),
     "*": _ROWS.words("({} * {})"),
     "//": _ROWS.words("Div({}, {})"),
@@ -261,9 +269,17 @@ ROWS: Mapping[str, Row] = {
     "min": _ROWS.pairwise("Min"),
     "max": _ROWS.pairwise("Max"),
     "abs": _ROWS.words("(IF {0} < 0 THEN -{0} ELSE {0})"),
-    "len": _ROWS.words("Cardinality({})"),
+    "len": _of_either("Cardinality({})", "Len({})"),
     "index": _ROWS.words("{}"),
     "get": _ROWS.words("Get({}, {})"),
+    "[,]": lambda e, f: f"<<{', '.join(term(i, f) for i in e.operands)}>>",
+    "item": _ROWS.words("Item({}, {})"),
+    "append": _ROWS.words("Append({}, {})"),
+    "first": _ROWS.words("Item({}, 0)"),
+    "last": _ROWS.words("Item({0}, Len({0}) - 1)"),
+    "rest": _ROWS.words("Rest({})"),
+    "take": _ROWS.words("Take({}, {})"),
+    "starts_with": _ROWS.words("StartsWith({}, {})"),
 }
 
 
@@ -417,7 +433,7 @@ def _content(channel: Channel, word: str) -> str:
     """The set of the messages between two machines."""
     if channel.unordered:
         return f"BagToSet({word})"
-    return word if channel.kind == "set" else f"Messages({word})"
+    return word if channel.kind == "set" else f"Values({word})"
 
 
 def _of_kind(name: str, messages: str, variable: str, message: str, f: TlaBindings) -> str:

@@ -348,6 +348,8 @@ def _plain(type_: t.Type, value: t.Value) -> Any:
             return {k: _plain(of, v) for k, v in zip(key.members, value, strict=True)}
         case t.Map(of=of):
             return [_plain(of, v) for v in value]
+        case t.Seq(of=of) if of is not None:
+            return [_plain(of, v) for v in value]
     return value
 
 

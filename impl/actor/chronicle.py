@@ -543,4 +543,4 @@ def _shapes(fields: Named) -> Shapes:
 
 def _is_shaped(kind: t.Type) -> bool:
     """Returns whether a value may not be plain yet, or large."""
-    return isinstance(kind, t.Set | t.Map | t.Option | t.Opaque)
+    return isinstance(kind, t.Set | t.Map | t.Option | t.Seq | t.Opaque)

@@ -196,7 +196,7 @@ def _names_talking(system: System, kind: object) -> bool:
     match kind:
         case t.Instance(name=name):
             return name in system.roles and system.roles[name].parent is None
-        case t.Set(of=of) | t.Option(of=of):
+        case t.Set(of=of) | t.Option(of=of) | t.Seq(of=of):
             return of is not None and _names_talking(system, of)
         case t.Map(key=key, of=of):
             return _names_talking(system, key) or _names_talking(system, of)

@@ -41,7 +41,7 @@ from leasehold.impl.core.stepping import (
 from leasehold.impl.core.work import (
     ActorMachines, CallWork, Contract, DriveWork, Machines, Outcome, Pieces, Record, SendWork, Stepped, Work,
 )
-from leasehold.spec.language.types import Bool, Enum, Instance, Int, Map, Opaque, Option, Set, Time
+from leasehold.spec.language.types import Bool, Enum, Instance, Int, Map, Opaque, Option, Seq, Set, Time
 """
 
 

@@ -498,7 +498,7 @@ def named_receivers(only: x.Expression) -> tuple[x.Expression, list[x.Expression
 def few(kind: t.Type) -> bool:
     """Returns whether a field tends to come back to values that it had, and can be hashed."""
     match kind:
-        case t.Option(of=of):
+        case t.Option(of=of) | t.Seq(of=of):
             return of is not None and few(of)
         case t.Bool() | t.Int() | t.Enum() | t.Instance() | t.Set():
             return True
@@ -517,4 +517,6 @@ def python_type(kind: t.Type) -> str:
             return f"frozenset[{'Any' if of is None else python_type(of)}]"
         case t.Option(of=of) if of is not None:
             return f"{python_type(of)} | None"
+        case t.Seq(of=of) if of is not None:
+            return f"tuple[{python_type(of)}, ...]"
     return "Any"

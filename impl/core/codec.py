@@ -45,7 +45,7 @@ class Codec:
         self.durable = core.below_at
         # All others are plain already; `Core.check` sees to the bounds of numbers.
         shaped = ((i, f.type) for i, f in enumerate(core.fields, core.data_at))
-        self.shaped = [(at, kind) for at, kind in shaped if isinstance(kind, t.Set | t.Map | t.Option)]
+        self.shaped = [(at, kind) for at, kind in shaped if isinstance(kind, t.Set | t.Map | t.Option | t.Seq)]
         self._encode = msgspec.msgpack.Encoder().encode
 
     def encode(self, record: Record) -> bytes:

@@ -1,7 +1,7 @@
 """Values of the specification as plain data (what JSON and MessagePack can hold), and back, checked.
 
-A set becomes a list in the order of its type, a map a list by the order of its key's members, an option null or its
-value. All others are plain already.
+A set becomes a list in the order of its type, a map a list by the order of its key's members, a sequence a list, an
+option null or its value. All others are plain already.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def to_plain(kind: t.Type, value: t.Value) -> Plain:
         case t.Set(of=of) if of is not None:
             order = of
             return sorted(value, key=lambda v: t.position(order, v))
-        case t.Map(of=of):
+        case t.Map(of=of) | t.Seq(of=of) if of is not None:
             return [to_plain(of, v) for v in value]
         case t.Option(of=of) if of is not None and value is not None:
             return to_plain(of, value)
@@ -82,6 +82,11 @@ def from_plain(kind: t.Type, plain: Plain) -> t.Value:
                 return frozenset(values)
         case t.Map(key=key, of=of):
             if isinstance(plain, list | tuple) and len(plain) == len(t.members(key)):
+                return tuple(from_plain(of, v) for v in plain)
+        case t.Seq(of=of, most=most) if of is not None:
+            if isinstance(plain, list | tuple):
+                if len(plain) > most:
+                    raise ValueFault(f"{_short(plain)} has {len(plain)} values, and {most} are the most")
                 return tuple(from_plain(of, v) for v in plain)
         case t.Option() if plain is None:
             return None

@@ -151,6 +151,8 @@ def type_text(kind: t.Type) -> str:
             return f"map[{type_text(key)}, {type_text(of)}]"
         case t.Option(of=of) if of is not None:
             return f"option[{type_text(of)}]"
+        case t.Seq(of=of, most=most) if of is not None:
+            return f"seq[{type_text(of)}, {most}]"
     return str(kind)
 
 

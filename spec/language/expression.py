@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from leasehold.spec.language.diagnostics import NOWHERE, Place
 from leasehold.spec.language.operators import OPERATORS
-from leasehold.spec.language.types import BOOL, INT, TIME, Enum, Instance, Set, Type, Value, members, show
+from leasehold.spec.language.types import BOOL, INT, TIME, Enum, Instance, Seq, Set, Type, Value, members, show
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,6 +277,29 @@ def holds_all_members(e: Expression) -> bool:
         case Literal_(type=Set(of=of), value=value) if of is not None:
             return bool(value == frozenset(members(of)))
     return False
+
+
+def longest(e: Expression) -> int:
+    """The greatest length that a sequence may have, as it is made."""
+    match e:
+        case Literal_(value=value):
+            return len(value)
+        case Apply(op="[,]", operands=items):
+            return len(items)
+        case Apply(op="append", operands=(values, _)):
+            return longest(values) + 1
+        case Apply(op="+", operands=(a, b)):
+            return longest(a) + longest(b)
+        case Apply(op="if", operands=(_, a, b)):
+            return max(longest(a), longest(b))
+        case Apply(op="rest", operands=(values,)):
+            return max(longest(values) - 1, 0)
+        case Apply(op="take", operands=(values, Literal_(value=int(count)))):
+            return min(longest(values), max(count, 0))
+        case Apply(op="take", operands=(values, _)) | Old(operand=values):
+            return longest(values)
+    assert isinstance(e.type, Seq)
+    return e.type.most
 
 
 def is_query(e: Expression, name: QueryName) -> bool:

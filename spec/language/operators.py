@@ -7,8 +7,9 @@ docs/howto/add_an_operator.md shows the way.
 
 A signature lists the operands' types before the arrow and the result's behind it; alternatives are separated by `;`.
 `T` and `K` stand for any type (in `set[T]` for an enumeration or the instances of a role), `T ...` for two or more
-operands (for a set, any number), `instance` for an instance of any role. Where one of the operands is an option and the
-other is not, or one a time and the other an int, the typer of the operator says more (infer_operators.py).
+operands (for a set or a sequence, any number), `instance` for an instance of any role. Where one of the operands is an
+option and the other is not, or one a time and the other an int, the typer of the operator says more
+(infer_operators.py).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from leasehold.spec.language.types import (
     BOOL,
@@ -29,6 +30,7 @@ from leasehold.spec.language.types import (
     Int,
     Map,
     Option,
+    Seq,
     Set,
     Time,
     Type,
@@ -77,7 +79,7 @@ class Operator:
     name: str
     signature: str
     means: Callable[..., Value]
-    form: Literal["call", "prefix", "infix", "chain", "choice", "set", "cell"] = "call"
+    form: Literal["call", "prefix", "infix", "chain", "choice", "set", "list", "cell"] = "call"
     binding: int = 10
     typed: bool = False
     decided_by: bool | None = None
@@ -115,6 +117,8 @@ class Operator:
                 return f"{then(level + 1)} if {test(level + 1)} else {otherwise(level)}"
             case "set":
                 return "{" + ", ".join(o(0) for o in operands) + "}"
+            case "list":
+                return "[" + ", ".join(o(0) for o in operands) + "]"
             case "cell":
                 return f"{operands[0](10)}[{operands[1](0)}]"
 
@@ -136,6 +140,8 @@ def fits(pattern: str, type_: Type, bound: Bound) -> bool:
             return True
         case ("set[T]", Set(of=of)):
             return _binds("T", of, bound)
+        case ("seq[T]", Seq(of=of)):
+            return _binds("T", of, bound)
         case ("option[T]", Option(of=of)):
             return of is not None and _binds("T", of, bound)
         case ("map[K,T]", Map(key=key, of=of)):
@@ -155,6 +161,10 @@ def instantiated(pattern: str, bound: Bound) -> Type | None:
     """The type that a signature's word stands for; None where it is not known yet."""
     if pattern == "set[T]":
         return Set(bound.get("T"))  # type: ignore[arg-type]
+    if pattern == "seq[T]":
+        return Seq(bound.get("T"))  # type: ignore[arg-type]
+    if pattern == "option[T]":
+        return Option(bound.get("T"))
     return WORDS.get(pattern) or bound.get(pattern)
 
 
@@ -162,6 +172,11 @@ def _cell(types: Sequence[Type], cells: Value, key: Value) -> Value:
     return cells[position(types[1], key)]  # type: ignore[arg-type]
 
 
+def _item(values: Value, at: Value) -> Value:
+    return values[at] if 0 <= at < len(values) else None
+
+
+_OF_SEQUENCES: Mapping[str, Any] = {"takes": "a sequence", "remedy": "its type is written `seq[TYPE, MOST]`"}
 _SETS = "set[T] set[T] -> set[T]"
 _ORDERED = "int int -> bool; time time -> bool; set[T] set[T] -> bool"
 
@@ -176,11 +191,15 @@ _ROWS = (
     Operator("<=", _ORDERED, operator.le, "infix", 4),
     Operator(">", _ORDERED, operator.gt, "infix", 4),
     Operator(">=", _ORDERED, operator.ge, "infix", 4),
-    Operator("in", "T set[T] -> bool", lambda member, elements: member in elements, "infix", 4),
-    Operator("not in", "T set[T] -> bool", lambda member, elements: member not in elements, "infix", 4),
+    Operator("in", "T set[T] -> bool; T seq[T] -> bool", lambda member, elements: member in elements, "infix", 4),
+    Operator(
+        "not in", "T set[T] -> bool; T seq[T] -> bool", lambda member, elements: member not in elements, "infix", 4
+    ),
     Operator("|", _SETS, operator.or_, "chain", 5),
     Operator("&", _SETS, operator.and_, "chain", 6),
-    Operator("+", "int int -> int; time int -> time; int time -> time", operator.add, "chain", 7),
+    Operator(
+        "+", "int int -> int; time int -> time; int time -> time; seq[T] seq[T] -> seq[T]", operator.add, "chain", 7
+    ),
     Operator("-", f"int int -> int; time int -> time; time time -> int; {_SETS}", operator.sub, "chain", 7),
     Operator("*", "int int -> int", operator.mul, "chain", 8),
     Operator("//", "int int -> int", lambda a, b: a // b if b else 0, "chain", 8),
@@ -188,14 +207,16 @@ _ROWS = (
     Operator("negative", "int -> int", operator.neg, "prefix", 9, symbol="-"),
     Operator("{}", "T ... -> set[T]", lambda *items: frozenset(items), "set"),
     Operator("[]", "map[K, T] K -> T", _cell, "cell", typed=True),
+    Operator("[,]", "T ... -> seq[T]", lambda *items: items, "list"),
+    Operator("item", "seq[T] int -> option[T]", _item, "cell"),
     Operator("min", "int ... -> int; time ... -> time", min),
     Operator("max", "int ... -> int; time ... -> time", max),
     Operator("abs", "int -> int", abs),
     Operator(
         "len",
-        "set[T] -> int",
+        "set[T] -> int; seq[T] -> int",
         len,
-        takes="a set, a channel or pending messages",
+        takes="a set, a sequence, a channel or pending messages",
         remedy="write `len(granted)`, `len(pending(ticket))` or `len(CHANNEL)`",
     ),
     Operator("index", "instance -> int", int, takes="an instance", remedy="write `index(self)`"),
@@ -206,6 +227,12 @@ _ROWS = (
         takes="an option",
         remedy="leave the `get` out: the value is always there",
     ),
+    Operator("append", "seq[T] T -> seq[T]", lambda values, value: (*values, value), **_OF_SEQUENCES),
+    Operator("first", "seq[T] -> option[T]", lambda values: _item(values, 0), **_OF_SEQUENCES),
+    Operator("last", "seq[T] -> option[T]", lambda values: _item(values, len(values) - 1), **_OF_SEQUENCES),
+    Operator("rest", "seq[T] -> seq[T]", lambda values: values[1:], **_OF_SEQUENCES),
+    Operator("take", "seq[T] int -> seq[T]", lambda values, count: values[: max(count, 0)], **_OF_SEQUENCES),
+    Operator("starts_with", "seq[T] seq[T] -> bool", lambda a, b: a[: len(b)] == b, **_OF_SEQUENCES),
 )
 
 OPERATORS: Mapping[str, Operator] = {row.name: row for row in _ROWS}

@@ -1,7 +1,7 @@
 """The types of data, event fields and expressions, and the values that belong to them.
 
 Values are plain immutable Python: bool, int (int, time, instance and opaque), str (enum members), frozenset (set),
-tuple (map, by the order of its key's members) and None or the value itself (option).
+tuple (map, by the order of its key's members; sequence) and None or the value itself (option).
 """
 
 from __future__ import annotations
@@ -98,6 +98,17 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
+class Seq:
+    """A sequence, at most so many values long; of what an expression makes, only the values' type is known."""
+
+    of: Bool | Int | Time | Enum | Instance | None  # None: the empty sequence, before its type is known
+    most: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        return f"seq[{self.of or '?'}{f', {self.most}' if self.most else ''}]"
+
+
+@dataclass(frozen=True, slots=True)
 class MessageType:
     """A message on its way, as the variable of a quantifier over `pending(...)`."""
 
@@ -115,7 +126,7 @@ class UnknownType:
         return "?"
 
 
-Type: TypeAlias = Bool | Int | Time | Opaque | Enum | Instance | Set | Map | Option | MessageType | UnknownType
+Type: TypeAlias = Bool | Int | Time | Opaque | Enum | Instance | Set | Map | Option | Seq | MessageType | UnknownType
 
 BOOL, INT, TIME, OPAQUE, UNKNOWN = Bool(), Int(), Time(), Opaque(), UnknownType()
 
@@ -123,7 +134,7 @@ BOOL, INT, TIME, OPAQUE, UNKNOWN = Bool(), Int(), Time(), Opaque(), UnknownType(
 def parts(type_: Type) -> Iterator[Type]:
     """A type, and the types of the values in its values."""
     yield type_
-    of = type_.of if isinstance(type_, Set | Map | Option) else None
+    of = type_.of if isinstance(type_, Set | Map | Option | Seq) else None
     if of is not None:
         yield from parts(of)
 
@@ -145,7 +156,7 @@ def finite(type_: Type, explored: bool) -> bool:
             return explored or (low is not None and high is not None)
         case Time() | Opaque():
             return explored
-        case Map(of=of) | Option(of=of) if of is not None:
+        case Map(of=of) | Option(of=of) | Seq(of=of) if of is not None:
             return finite(of, explored)
         case _:
             return True
@@ -183,6 +194,9 @@ def domain(type_: Type, explore: tuple[int, int] | None) -> Iterator[Value]:
         case Option(of=of) if of is not None:
             yield None
             yield from domain(of, explore)
+        case Seq(of=of, most=most) if of is not None:
+            for length in range(most + 1):
+                yield from product(tuple(domain(of, explore)), repeat=length)
         case _:
             raise TypeError(f"no values of {type_}")
 
@@ -202,6 +216,8 @@ def size(type_: Type, explore: tuple[int, int] | None) -> int:
             return int(size(of, explore) ** len(members(key)))
         case Option(of=of) if of is not None:
             return 1 + size(of, explore)
+        case Seq(of=of, most=most) if of is not None:
+            return int(sum(size(of, explore) ** length for length in range(most + 1)))
         case _:
             return 1
 
@@ -221,6 +237,8 @@ def default(type_: Type) -> Value:
             return frozenset()
         case Map(key=key, of=of):
             return (default(of),) * len(members(key))
+        case Seq():
+            return ()
         case _:
             return None
 
@@ -236,13 +254,15 @@ def in_range(type_: Type, value: Value) -> bool:
             return all(in_range(of, v) for v in value)
         case Option(of=of) if of is not None and value is not None:
             return in_range(of, value)
+        case Seq(of=of, most=most) if of is not None:
+            return len(value) <= most and all(in_range(of, v) for v in value)
         case _:
             return True
 
 
 def number_of(type_: Type) -> Type:
-    """Returns the type that `min` and `max` of a field speak of: its own, an option's, or that of a map's cells."""
-    return number_of(type_.of) if isinstance(type_, Option | Map) and type_.of is not None else type_
+    """Returns the type that `min` and `max` of a field speak of: its own, or that of its values or cells."""
+    return number_of(type_.of) if isinstance(type_, Option | Map | Seq) and type_.of is not None else type_
 
 
 def has_bounds(type_: Type) -> bool:
@@ -252,7 +272,7 @@ def has_bounds(type_: Type) -> bool:
             return low is not None or high is not None
         case Map(of=of) | Option(of=of) if of is not None:
             return has_bounds(of)
-    return isinstance(type_, Time)
+    return isinstance(type_, Time | Seq)
 
 
 def agrees(expected: Type, actual: Type) -> bool:
@@ -268,6 +288,8 @@ def agrees(expected: Type, actual: Type) -> bool:
             return expected.of is None or actual.of is None or agrees(expected.of, actual.of)
         case Option(of=of), _ if of is not None:
             return agrees(of, actual)
+        case Seq(), Seq():
+            return expected.of is None or actual.of is None or agrees(expected.of, actual.of)
         case Map(), Map():
             return expected.key == actual.key and agrees(expected.of, actual.of)
         case _:
@@ -288,6 +310,8 @@ def show(type_: Type, value: Value) -> str:
             return "{" + ", ".join(f"{show(key, k)}: {show(of, v)}" for k, v in cells) + "}"
         case Option(of=of):
             return "none" if value is None or of is None else show(of, value)
+        case Seq(of=of):
+            return f"[{', '.join(show(of, v) for v in value)}]" if of is not None else "[]"
         case Opaque():
             return show_plain(value)
         case _:

@@ -26,7 +26,7 @@ from leasehold.checker.prove.encode.terms import Bindings, term
 from leasehold.checker.prove.encode.values import OptionValue
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.model import Role, State, Transition
-from leasehold.spec.language.types import Enum, Instance, Int, Map, Option, Set, number_of, show
+from leasehold.spec.language.types import Enum, Instance, Int, Map, Option, Seq, Set, number_of, show
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class _EventGuards:
             for update in transition.updates:
                 datum = self.encoding.system.holders[update.holder(self.role.name)].data[update.name]
                 kind = datum.type if update.key is None or not isinstance(datum.type, Map) else datum.type.of
-                if self.encoding.is_scalar(kind) or isinstance(number_of(kind), Int):
+                if self.encoding.is_scalar(kind) or isinstance(number_of(kind), Int) or isinstance(kind, Seq):
                     value = term(update.value, self.frame)
                     if isinstance(kind, Option) and kind.of is not None and not isinstance(value, OptionValue):
                         kind = kind.of

@@ -15,6 +15,7 @@ from leasehold.checker.prove.encode.state import SymbolicState
 from leasehold.checker.prove.encode.values import MapValue, OptionValue, SetValue
 from leasehold.spec.language import types as t
 from leasehold.spec.language.model import Channel, System, machine_name
+from leasehold.spec.language.render.sequences import SequenceValue
 
 MOST_NUMBERS = 12  # of one lane, that are read
 Machine = tuple[str, int]  # role and instance
@@ -113,6 +114,12 @@ class ModelReader:
                 return UNREAD if UNREAD in cells else cells
             case t.Option(of=of), OptionValue() if of is not None and term.value is not None:
                 return self.value(of, term.value) if self.holds(term.some) else None
+            case t.Seq(of=of, most=most), SequenceValue() if of is not None:
+                length = self.value(t.Int(0, most), term.length)
+                if length is UNREAD:
+                    return UNREAD
+                items = tuple(self.value(of, term.at(z3.IntVal(place))) for place in range(length))
+                return UNREAD if UNREAD in items else items
         return UNREAD
 
     def messages(self, s: SymbolicState) -> dict[str, tuple[str, ...]]:

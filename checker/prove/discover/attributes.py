@@ -240,7 +240,7 @@ def _attribute(name: str, read: Read, text: Text, roles: Collection[str], cases:
 def _of_data(data: Sequence[_Operand]) -> Iterator[Attribute]:
     """Data, each by itself and compared with each other."""
     for d in data:
-        cases: Sequence[Value] = (False, True) if isinstance(d.type, t.Bool | t.Option) else ()
+        cases: Sequence[Value] = (False, True) if isinstance(d.type, t.Bool | t.Option | t.Seq) else ()
         if isinstance(d.type, t.Enum):
             yield _attribute(d.name, d.read, _among(d.words, d.type.members), d.roles, d.type.members)
         elif (alone := _alone(d.words, d.type, d.first)) is not None:
@@ -294,6 +294,8 @@ def _alone(expression: str, kind: t.Type, first: int = 0) -> tuple[Callable[[Any
             return lambda v: _sign(v, first), _signs(expression, str(first), "==>" if low == first else "")
         case t.Option():
             return lambda v: v is not None, _boolean(f"{expression} != none", f"{expression} == none")
+        case t.Seq():
+            return bool, _boolean(f"{expression} != []", f"{expression} == []")
         case t.Set(of=t.Instance(count=count, name=whole)):
             texts = {
                 frozenset({"no"}): f"{expression} == {{}}",

@@ -92,7 +92,7 @@ def _is_bounded(type_: t.Type) -> bool:
     match type_:
         case t.Int(low=low, high=high):
             return low is not None or high is not None
-        case t.Time() | t.Instance():
+        case t.Time() | t.Instance() | t.Seq():
             return True
         case t.Map(of=of) | t.Option(of=of):
             return of is not None and _is_bounded(of)

@@ -226,7 +226,7 @@ class Encoding:
 
     def is_scalar(self, type_: t.Type) -> bool:
         """Returns whether a value of a type is one term."""
-        return not isinstance(type_, t.Set | t.Map | t.Option)
+        return not isinstance(type_, t.Set | t.Map | t.Option | t.Seq)
 
     def solver(self, seconds: float | None = None) -> z3.Solver:
         """A solver that gives up after some work, left out: the limit for one question; and when all of it is over."""

@@ -83,7 +83,7 @@ def message_field(message: MessageValue, name: str, of: Type, sorts: Sorts) -> A
     first, *others = [(kind.name, value_of(kind.name)) for kind in message.kinds]
     value = first[1]
     for kind, other in others:
-        value = z3.If(message.is_kind(kind), other, value)
+        value = sorts.choice(message.is_kind(kind), other, value)
     return value
 
 

@@ -28,10 +28,12 @@ from leasehold.spec.language import types as t
 from leasehold.spec.language.expression import SHARED
 from leasehold.spec.language.lower import messages_of
 from leasehold.spec.language.model import Channel, Message, Role, System
+from leasehold.spec.language.render.sequences import SequenceValue
 
 Function = Callable[..., Term]
 Key = tuple[str, ...]
 NUMBER = t.INT  # of a message in its channel
+PLACE = t.INT  # in a sequence
 SOME_PLACE = z3.IntVal(2)  # in a line, of which no more is known than that it is neither 0 nor surely 1
 
 
@@ -53,6 +55,9 @@ class StateVariable:
             case t.Option(of=of) if of is not None and not isinstance(of, t.Set | t.Map | t.Option):
                 yield (*self.key, "?"), self.arguments, t.BOOL
                 yield self.key, self.arguments, of
+            case t.Seq(of=of) if of is not None:
+                yield (*self.key, "#"), self.arguments, t.INT
+                yield self.key, (*self.arguments, PLACE), of
             case t.Set() | t.Map() | t.Option():
                 name = ".".join(self.key[1:])
                 raise Unencodable(
@@ -71,6 +76,8 @@ class StateVariable:
                 return MapValue(key, lambda k: main(*at, k))
             case t.Option():
                 return OptionValue(functions[*self.key, "?"](*at), main(*at))
+            case t.Seq(most=most):
+                return SequenceValue(functions[*self.key, "#"](*at), most, lambda place: main(*at, place))
         return main(*at)
 
     def written(
@@ -93,6 +100,12 @@ class StateVariable:
                 return {self.key: put(old, lambda *at: value(*at[:width]).holds(at[width]))}
             case t.Map():
                 return {self.key: put(old, lambda *at: value(*at[:width]).at(at[width]))}
+            case t.Seq():
+                length = (*self.key, "#")
+                return {
+                    length: put(functions[length], lambda *at: value(*at).length),
+                    self.key: put(old, lambda *at: value(*at[:width]).at(at[width])),
+                }
             case t.Option():
                 some = (*self.key, "?")
 
@@ -148,7 +161,7 @@ class StateSchema:
         """The variables of the messages of some kinds."""
         if channel.kind == "set":
             for field in kinds[0].fields:
-                if isinstance(field.type, t.Set | t.Map | t.Option):
+                if isinstance(field.type, t.Set | t.Map | t.Option | t.Seq):
                     clash = f"field `{field.name}` of `{kinds[0].name}` is a {field.type}, and channel `{channel.name}`"
                     raise Unencodable(f"{clash} is a set; make that channel a `multiset`, or explore the system")
             self._add(("in", channel.name, kinds[0].name), at, t.BOOL)

@@ -23,10 +23,11 @@ from leasehold.checker.prove.encode.messages import (
     ranks_compared,
     same_message,
 )
-from leasehold.checker.prove.encode.values import MapValue, SetValue, Sorts
+from leasehold.checker.prove.encode.values import MapValue, OptionValue, SetValue, Sorts
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.model import Datum
+from leasehold.spec.language.render.sequences import SequenceValue
 
 
 class SymbolicView(Protocol):
@@ -222,8 +223,24 @@ def _extreme(better: Callable[[Term, Term], Term]) -> Row:
     return _values(lambda *values: reduce(lambda best, other: z3.If(better(best, other), best, other), values))
 
 
+def _sequence(e: x.Apply, f: Bindings) -> Any:
+    of = e.type.of if isinstance(e.type, t.Seq) else None
+    default = f.sorts.literal(of, t.default(of)) if of is not None else None
+    return f.sorts.sequences.made(e, lambda o: term(o, f), default)
+
+
+def _member(e: x.Apply, f: Bindings) -> Term:
+    member, elements = (term(o, f) for o in e.operands)
+    if isinstance(elements, SequenceValue):
+        return f.sorts.sequences.has(elements, member)
+    held: Term = elements.holds(member)
+    return held
+
+
 def _length(e: x.Apply, f: Bindings) -> Term:
     elements = term(e.operands[0], f)
+    if isinstance(elements, SequenceValue):
+        return elements.length
     return z3.IntVal(0) if elements.of is None else f.sorts.count(elements.of, elements.holds)
 
 
@@ -273,11 +290,11 @@ ROWS: Mapping[str, Row] = {
     "and": _decided(z3.is_false, conjunction),
     "not": _values(z3.Not),
     **dict.fromkeys(("==", "!=", "<", "<=", ">", ">="), _compared),
-    "in": _values(lambda member, elements: elements.holds(member)),
-    "not in": _values(lambda member, elements: z3.Not(elements.holds(member))),
+    "in": _member,
+    "not in": lambda e, f: z3.Not(_member(e, f)),
     "|": _either(operator.or_, disjunction),
     "&": _either(operator.and_, conjunction),
-    "+": _values(operator.add),
+    "+": lambda e, f: _sequence(e, f) if isinstance(e.type, t.Seq) else _values(operator.add)(e, f),
     "-": _either(operator.sub, lambda a, b: conjunction(a, z3.Not(b))),
     "*": _values(operator.mul),
     "//": _values(lambda a, b: z3.If(b == 0, 0, _floor(a, b))),
@@ -291,6 +308,8 @@ ROWS: Mapping[str, Row] = {
     "len": _length,
     "index": _values(lambda instance: instance),
     "get": _get,
+    **dict.fromkeys(("[,]", "append", "rest", "take", "starts_with"), _sequence),
+    **dict.fromkeys(("item", "first", "last"), lambda e, f: OptionValue(*_sequence(e, f))),
 }
 
 
@@ -334,6 +353,8 @@ def _counted(counted: x.Expression, f: Bindings) -> tuple[Term, Callable[[], Ter
         return _few_instances(domain := term(counted.domain, f), lambda m: conjunction(domain.holds(m), holds(m)), f)
     if isinstance(counted, x.Apply) and counted.op == "len":
         elements = term(counted.operands[0], f)
+        if isinstance(elements, SequenceValue):
+            return None
         return _few_instances(elements, elements.holds, f)
     return None
 

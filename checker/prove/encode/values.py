@@ -6,6 +6,7 @@
     instance                   a z3 Int from 0 on, below the number of instances, which is itself a term
     set, map                   functions from a member of the small type to Bool or to a value
     option                     whether there is a value, and the value
+    sequence                   its length, and a function from a place to a value
 
 A set of instances cannot be counted when the number of instances is unknown: its size is a number with the axioms of
 `Cardinalities`, and so is a sum over instances. The axioms are true for all finite sets.
@@ -25,6 +26,7 @@ import z3
 from leasehold.checker.prove.encode.cardinalities import Cardinalities
 from leasehold.checker.prove.encode.formulas import Term, Unencodable, conjunction, disjunction, forall
 from leasehold.spec.language import types as t
+from leasehold.spec.language.render.sequences import Sequences, SequenceValue
 
 _ENUMERATIONS: dict[tuple[str, ...], tuple[Any, dict[str, Term]]] = {}
 
@@ -53,6 +55,34 @@ class OptionValue:
     value: Any
 
 
+class SolverAlgebra:
+    """Numbers and conditions as solver terms."""
+
+    def __init__(self, sorts: Sorts) -> None:
+        self.choice, self.same = sorts.choice, sorts.equal
+
+    def number(self, value: int) -> Term:
+        return z3.IntVal(value)
+
+    def plus(self, a: Term, b: Term) -> Term:
+        return a + b
+
+    def minus(self, a: Term, b: Term) -> Term:
+        return a - b
+
+    def less(self, a: Term, b: Term) -> Term:
+        return a < b
+
+    def opposite(self, test: Term) -> Term:
+        return z3.Not(test)
+
+    def every(self, tests: Sequence[Term]) -> Term:
+        return conjunction(*tests)
+
+    def some(self, tests: Sequence[Term]) -> Term:
+        return disjunction(*tests)
+
+
 class Sorts:
     """The sorts of one system's types, and how many members each has.
 
@@ -65,6 +95,7 @@ class Sorts:
         self._fresh = count()
         self.open: dict[str, Term] = {}  # the variables of quantifiers that are being built, by name
         self.cardinals = Cardinalities(self)
+        self.sequences: Sequences[Term] = Sequences(SolverAlgebra(self))
 
     def sort(self, type_: t.Type) -> Any:
         match type_:
@@ -113,6 +144,10 @@ class Sorts:
                 return self.every(key, lambda k: self.every_part(cell, value.at(k), holds))
             case t.Option(of=of) if of is not None:
                 return z3.Implies(value.some, self.every_part(of, value.value, holds))
+            case t.Seq(of=of, most=most) if of is not None:
+                places = [z3.IntVal(place) for place in range(most)]
+                parts = [z3.Implies(at < value.length, self.every_part(of, value.at(at), holds)) for at in places]
+                return conjunction(value.length >= 0, value.length <= most, *parts)
         return holds(type_, value)
 
     def scalar_within(self, type_: t.Type, term: Term) -> Term:
@@ -225,6 +260,10 @@ class Sorts:
                 some, _ = self.fresh(f"{name}?", t.BOOL)
                 value, valid = self.fresh(name, of)
                 return OptionValue(some, value), valid
+            case t.Seq(of=of, most=most) if of is not None:
+                values = z3.Function(f"{name}!{next(self._fresh)}", z3.IntSort(), self.sort(of))
+                sequence = SequenceValue(self.constant(f"{name}#", t.INT), most, values)
+                return sequence, self.within(type_, sequence)
         constant = self.constant(name, type_)
         return constant, self.within(type_, constant)
 
@@ -247,6 +286,9 @@ class Sorts:
                 if value is None or of is None:
                     return OptionValue(z3.BoolVal(False), None if of is None else self.literal(of, t.default(of)))
                 return OptionValue(z3.BoolVal(True), self.literal(of, value))
+            case t.Seq(of=of):
+                items = [self.literal(of, v) for v in value] if of is not None else []
+                return self.sequences.written(items, None if of is None else self.literal(of, t.default(of)))
         raise Unencodable(f"values of {type_}")
 
     def equal(self, a: Any, b: Any) -> Term:
@@ -260,6 +302,8 @@ class Sorts:
                 if a.value is None or b.value is None:
                     return a.some == b.some
                 return conjunction(a.some == b.some, z3.Implies(a.some, self.equal(a.value, b.value)))
+            case SequenceValue(), SequenceValue():
+                return self.sequences.equal(a, b)
             case OptionValue(), _:
                 return conjunction(a.some, self.equal(a.value, b))
             case _, OptionValue():
@@ -282,6 +326,8 @@ class Sorts:
                     else self.choice(test, then.value, otherwise.value)
                 )
                 return OptionValue(z3.If(test, then.some, otherwise.some), both)
+            case SequenceValue(), SequenceValue():
+                return self.sequences.choice(test, then, otherwise)
             case OptionValue(), _:
                 return self.choice(test, then, OptionValue(z3.BoolVal(True), otherwise))
             case _, OptionValue():

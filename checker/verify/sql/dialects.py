@@ -36,7 +36,7 @@ def kind_of(type_: t.Type) -> Kind:
             return "text"
         case t.Opaque():
             return "opaque"
-        case t.Set() | t.Map():
+        case t.Set() | t.Map() | t.Seq():
             return "json"
     return "number"
 

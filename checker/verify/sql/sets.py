@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from leasehold.checker.verify.sql.dialects import kind_of
 from leasehold.checker.verify.sql.frame import Bound, NotAsked, SqlFrame, at_moment, each_member, nested
+from leasehold.checker.verify.sql.sequences import of_sequence
 from leasehold.checker.verify.sql.text import (
     AND,
     ATOM,
@@ -21,9 +22,9 @@ from leasehold.checker.verify.sql.text import (
     Enclosed,
     Joined,
     Listed,
-    Sequel,
     Sql,
     Words,
+    case,
     conjunction,
     disjunction,
     flat,
@@ -144,11 +145,6 @@ def _one_of(value: Sql, items: list[Sql]) -> Sql:
     return Joined("IN", (within(value, SUM), Listed(tuple(map(flat, items)))), COMPARED)
 
 
-def case(test: Sql, then: Sql, other: Sql) -> Sql:
-    parts = (Enclosed("CASE WHEN ", test, ""), Enclosed("THEN ", then, ""), Enclosed("ELSE ", other, ""))
-    return Sequel((*parts, Words("END")))
-
-
 def _stored(e: x.Expression) -> bool:
     """Returns whether a set or map stands as JSON in a column, or can be written as JSON."""
     match e:
@@ -178,6 +174,8 @@ def _as_json(e: x.Expression, f: SqlFrame) -> Sql:
 
 def equal(e: x.Apply, f: SqlFrame) -> Sql:
     a, b = e.operands
+    if isinstance(a.type, t.Seq) and not (_stored(a) and _stored(b)):
+        return of_sequence(e, f)
     return same(a, b, e.op == "==", f)
 
 
@@ -325,6 +323,8 @@ def stored_cell(e: x.Apply, f: SqlFrame) -> Sql:
 
 
 def member(e: x.Apply, f: SqlFrame) -> Sql:
+    if isinstance(e.operands[1].type, t.Seq):
+        return of_sequence(e, f)
     membership = has(e.operands[0], e.operands[1], f)
     if e.op == "in":
         return membership
@@ -333,6 +333,8 @@ def member(e: x.Apply, f: SqlFrame) -> Sql:
 
 def size(e: x.Apply, f: SqlFrame) -> Sql:
     (whole,) = e.operands
+    if isinstance(whole.type, t.Seq):
+        return of_sequence(e, f)
     if _stored(whole):
         return Words(template(f.layout.dialect.size)(flat(_as_json(whole, f))))
     variable, frame = _each(_of(whole), f)

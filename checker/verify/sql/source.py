@@ -34,7 +34,8 @@ from leasehold.checker.verify.sql.frame import (
     nested,
     row_at,
 )
-from leasehold.checker.verify.sql.sets import case, cell, domain, equal, literal, member, ordered, size
+from leasehold.checker.verify.sql.sequences import of_sequence
+from leasehold.checker.verify.sql.sets import cell, domain, equal, literal, member, ordered, size
 from leasehold.checker.verify.sql.text import (
     AND,
     ATOM,
@@ -47,6 +48,7 @@ from leasehold.checker.verify.sql.text import (
     Select,
     Sql,
     Words,
+    case,
     conjunction,
     disjunction,
     flat,
@@ -54,6 +56,7 @@ from leasehold.checker.verify.sql.text import (
     within,
 )
 from leasehold.spec.language import expression as x
+from leasehold.spec.language import types as t
 from leasehold.spec.language.conditions import opposite
 from leasehold.spec.language.operators import template
 
@@ -294,7 +297,7 @@ def _get(e: x.Apply, f: SqlFrame) -> Sql:
 
 
 def _no_value(e: x.Apply, f: SqlFrame) -> Sql:
-    raise NotAsked(f"`{x.text(e)}` stands where a set is not asked for its members")
+    raise NotAsked(f"`{x.text(e)}` stands where a set or sequence is not asked what is in it")
 
 
 ROWS: Mapping[str, Row] = {
@@ -312,7 +315,7 @@ ROWS: Mapping[str, Row] = {
     "not in": member,
     "|": _no_value,
     "&": _no_value,
-    "+": _infix("+", SUM),
+    "+": lambda e, f: _no_value(e, f) if isinstance(e.type, t.Seq) else _infix("+", SUM)(e, f),
     "-": _infix("-", SUM),
     "*": _infix("*", PRODUCT),
     "//": _quotient,
@@ -326,4 +329,6 @@ ROWS: Mapping[str, Row] = {
     "len": size,
     "index": lambda e, f: sql(e.operands[0], f),
     "get": _get,
+    **dict.fromkeys(("item", "first", "last", "starts_with"), of_sequence),
+    **dict.fromkeys(("[,]", "append", "rest", "take"), _no_value),
 }

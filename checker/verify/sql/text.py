@@ -213,3 +213,9 @@ def negation(sql: Sql) -> Sql:
         case Enclosed(head="EXISTS ("):
             return replace(sql, head="NOT EXISTS (", binding=NOT)
     return Enclosed("NOT ", within(sql, NOT), "", NOT)
+
+
+def case(test: Sql, then: Sql, other: Sql) -> Sql:
+    """One value or another."""
+    parts = (Enclosed("CASE WHEN ", test, ""), Enclosed("THEN ", then, ""), Enclosed("ELSE ", other, ""))
+    return Sequel((*parts, Words("END")))

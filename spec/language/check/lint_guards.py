@@ -20,6 +20,7 @@ from leasehold.spec.language.types import (
     Int,
     Map,
     Option,
+    Seq,
     Set,
     Time,
     Type,
@@ -224,7 +225,7 @@ def _parts(kind: Type) -> Iterator[Type]:
     yield kind
     if isinstance(kind, Map):
         yield from _parts(kind.key)
-    if isinstance(kind, Map | Option | Set) and kind.of is not None:
+    if isinstance(kind, Map | Option | Seq | Set) and kind.of is not None:
         yield from _parts(kind.of)
 
 

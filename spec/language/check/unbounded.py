@@ -20,7 +20,7 @@ from typing import TypeAlias, TypeVar
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.diagnostics import Sink
 from leasehold.spec.language.model import Call, Datum, Drive, Role, Send, System, Transition
-from leasehold.spec.language.types import Int, Map, Option, Type
+from leasehold.spec.language.types import Int, Map, Option, Seq, Type
 
 _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 T = TypeVar("T")
@@ -194,7 +194,7 @@ def _endless(type_: Type) -> bool:
     match type_:
         case Int(high=high):
             return high is None
-        case Map(of=of) | Option(of=of):
+        case Map(of=of) | Option(of=of) | Seq(of=of):
             return of is not None and _endless(of)
     return False
 

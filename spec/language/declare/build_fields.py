@@ -22,6 +22,7 @@ from leasehold.spec.language.types import (
     Map,
     Opaque,
     Option,
+    Seq,
     Time,
     Type,
     UnknownType,
@@ -72,7 +73,7 @@ class FieldBuilder:
     def _datum(
         self, name: str, place: Place, decl: YamlNode, role: str | None = None, *, comes: bool = False
     ) -> m.Datum:
-        kind = parse_type(type_node(decl), self.small, self.sink)
+        kind = parse_type(type_node(decl), self.small, self.sink, self._length)
         if decl.kind == "text":
             return m.Datum(name, kind, None, default(kind), place=place)
         low, high = decl.get("min"), decl.get("max")
@@ -103,6 +104,14 @@ class FieldBuilder:
             begins_as=begins_as,
             unbounded=why,
         )
+
+    def _length(self, constant: str) -> int | None:
+        """The value of a constant that bounds a sequence."""
+        if constant not in self.names.constants:
+            return None
+        e = x.ConstantRef(type=self.names.constants[constant], name=constant)
+        value = self.declarer.worked_out(e, bounds=True)[0]
+        return value if isinstance(value, int) else None
 
     def _first(
         self, name: str, kind: Type, node: YamlNode, role: str | None
@@ -143,7 +152,7 @@ class FieldBuilder:
             return None
         ends = list(node)
         of: Type | None = kind.of if cells and isinstance(kind, Map) else kind
-        of = of.of if isinstance(of, Option) else of
+        of = of.of if isinstance(of, Option) or (cells and isinstance(of, Seq)) else of
         if not isinstance(of, Int | Time | Opaque | UnknownType):
             self.sink.error("explore_no_number", node.place, name=name, kind=kind)
             return None
@@ -213,7 +222,12 @@ def _depends_on_numbers(part: x.Expression) -> bool:
 
 def bounded(kind: Type, ends: Int) -> Type:
     """The type with these bounds of its numbers."""
-    return replace(kind, of=bounded(kind.of, ends)) if isinstance(kind, Option | Map) and kind.of is not None else ends
+    match kind:
+        case Seq():
+            return replace(kind, of=ends)
+        case Option(of=of) | Map(of=of) if of is not None:
+            return replace(kind, of=bounded(of, ends))
+    return ends
 
 
 def constant_value(e: x.Expression, values: Mapping[str, Any], now: int = 0) -> Any:

@@ -11,7 +11,7 @@ from leasehold.spec.language.declare.build_claims import ClaimBuilder
 from leasehold.spec.language.declare.declare import doc_of, text_of
 from leasehold.spec.language.diagnostics import Place, Sink, SpecError
 from leasehold.spec.language.read.source import YamlNode
-from leasehold.spec.language.types import Enum, Instance, Int, Map, Option, Set, Type, UnknownType
+from leasehold.spec.language.types import Enum, Instance, Int, Map, Option, Seq, Set, Type, UnknownType
 from leasehold.spec.language.typing.names import Scope
 from leasehold.spec.language.typing.parse import parse
 
@@ -114,6 +114,8 @@ class _Mapping:
                 return set(others) <= set(members)
             case Instance(name=name, count=count), Instance(name=other, count=number):
                 return count == number and self.named.get(name, name) == other
+            case Seq(of=one, most=most), Seq(of=other, most=least):
+                return least <= most and (one is None or self._fits(one, other))
             case (Set(of=one), Set(of=other)) | (Option(of=one), Option(of=other)):
                 return one is None or self._fits(one, other)
             case Map(key=key, of=one), Map(key=own_key, of=other):

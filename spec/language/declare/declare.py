@@ -136,7 +136,12 @@ class Declarer:
 
     def _type(self, decl: YamlNode, small: Mapping[str, Enum | Instance]) -> Type:
         discarding = DiscardingSink()  # a wrong one is reported once, when the field is built
-        return parse_type(type_node(decl), small, discarding)
+        return parse_type(type_node(decl), small, discarding, self._number_of)
+
+    def _number_of(self, constant: str) -> int | None:
+        """The value of a constant that is a number."""
+        value = self.constants[constant].value if constant in self.constants else None
+        return value if isinstance(value, int) else None
 
     # Constants and settings
 

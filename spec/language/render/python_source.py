@@ -199,6 +199,23 @@ def _cell(e: x.Apply, f: Frame) -> str:
     return f"{cells}[{of.members!r}.index({key})]" if isinstance(of, Enum) else f"{cells}[{key}]"
 
 
+def _sequence(e: x.Apply, f: Frame) -> str:
+    return f"({''.join(f'{source(i, f)}, ' for i in e.operands)})"
+
+
+def _item(e: x.Apply, f: Frame) -> str:
+    """The value at a place, without a second look at the sequence; a slice takes no place that there is not."""
+    values, at = (source(o, f) for o in e.operands)
+    if at.isdecimal():
+        return f"({values}[{at}:{int(at) + 1}] or (None,))[0]"
+    return _once(at, lambda at: f"({values}[max({at}, 0):max({at} + 1, 0)] or (None,))[0]")
+
+
+def _starts_with(e: x.Apply, f: Frame) -> str:
+    values, start = (source(o, f) for o in e.operands)
+    return _once(start, lambda start: f"({values}[:len({start})] == {start})")
+
+
 ROWS: Mapping[str, Row] = {
     "if": _words("({1} if {0} else {2})"),
     "or": _words("({ or })"),
@@ -228,6 +245,14 @@ ROWS: Mapping[str, Row] = {
     "len": _words("len({})"),
     "index": _words("{}"),
     "get": _get,
+    "[,]": _sequence,
+    "item": _item,
+    "append": _words("(*{}, {})"),
+    "first": _words("({}[:1] or (None,))[0]"),
+    "last": _words("({}[-1:] or (None,))[0]"),
+    "rest": _words("{}[1:]"),
+    "take": _words("{}[:max({}, 0)]"),
+    "starts_with": _starts_with,
 }
 
 

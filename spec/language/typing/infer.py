@@ -28,6 +28,7 @@ from leasehold.spec.language.types import (
     Map,
     MessageType,
     Option,
+    Seq,
     Type,
     UnknownType,
     agrees,
@@ -382,6 +383,9 @@ class Inference:
         cells = self.infer(tree.value, scope)
         if isinstance(cells.type, UnknownType):
             return cells
+        if isinstance(cells.type, Seq):
+            place = self.of(tree.slice, scope, INT)
+            return x.Apply(type=Option(cells.type.of), op="item", operands=(cells, place), place=self.place(tree))
         if not isinstance(cells.type, Map):
             wording = "cell_of_cell" if isinstance(tree.value, ast.Subscript) else "cell_of_no_map"
             return self.error(wording, tree.value, source=self.words(tree.value), type=cells.type)

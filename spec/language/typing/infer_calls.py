@@ -5,11 +5,25 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.diagnostics import a, listed, near_miss
 from leasehold.spec.language.operators import OPERATORS
-from leasehold.spec.language.types import BOOL, INT, TIME, MessageType, Set, Time, Type, UnknownType
+from leasehold.spec.language.types import (
+    BOOL,
+    INT,
+    TIME,
+    MessageType,
+    Option,
+    Seq,
+    Set,
+    Time,
+    Type,
+    UnknownType,
+    Value,
+    default,
+)
 from leasehold.spec.language.typing import foreign
 from leasehold.spec.language.typing.infer import EXTREMES, FUNCTIONS, QUANTIFIERS, wrong
 from leasehold.spec.language.typing.infer_operators import Operators
@@ -19,6 +33,12 @@ _USAGE = {
     "len": "len(granted)",
     "index": "index(self)",
     "get": "get(holder, self)",
+    "append": "append(log, event.entry)",
+    "first": "first(waiting)",
+    "last": "last(log)",
+    "rest": "rest(waiting)",
+    "take": "take(log, 2)",
+    "starts_with": "starts_with(log, other)",
     "old": "old(units)",
     "took": "took(broker.granted)",
     "ignored": "ignored(broker.ticket)",
@@ -237,7 +257,7 @@ class Typing(Operators):
             if not isinstance(domain, x.Pending):
                 return self.error("messages_by_way_of", clause.iter, source=self.words(clause.iter))
             bound: Type = domain.type
-        elif isinstance(domain.type, Set) and domain.type.of is not None:
+        elif isinstance(domain.type, Set | Seq) and domain.type.of is not None:
             bound = domain.type.of
         else:
             return self.error("quantifier_domain", clause.iter, source=self.words(clause.iter), domain_type=domain.type)
@@ -251,6 +271,11 @@ class Typing(Operators):
             body: x.Expression = self._quantified(kind, body_tree, inner)
         else:
             body = self.infer(body_tree, inner, BOOL if kind in ("all", "any", "count") else None)
+        if isinstance(domain.type, Seq):
+            if kind not in ("all", "any", "count", "sum"):
+                return self.error("quantifier_of_sequence", tree, kind=kind)
+            body = self.want(body, INT if kind == "sum" else BOOL, body_tree)
+            return self._over_places(kind, name, domain, condition, body)
         result: Type
         if kind in ("all", "any", "count"):
             self.want(body, BOOL, body_tree)
@@ -277,3 +302,48 @@ class Typing(Operators):
             body=body,
             place=self.place(tree),
         )
+
+    def _over_places(
+        self,
+        kind: x.QuantifierKind,
+        variable: str,
+        domain: x.Expression,
+        condition: x.Expression | None,
+        body: x.Expression,
+    ) -> x.Expression:
+        """A quantifier over a sequence, written out for each place that a value of it may have."""
+        assert isinstance(domain.type, Seq) and domain.type.of is not None
+        of, place = domain.type.of, body.place
+        instead = x.Literal_(type=of, value=default(of), place=place)
+        length = x.Apply(type=INT, op="len", operands=(domain,), place=place)
+        parts: list[x.Expression] = []
+        for number in range(x.longest(domain)):
+            at = x.Literal_(type=INT, value=number, place=place)
+            item = x.Apply(type=Option(of), op="item", operands=(domain, at), place=place)
+            value = x.Apply(type=of, op="get", operands=(item, instead), place=place)
+
+            def there(e: x.BoundVariable, value: x.Expression = value) -> x.Expression:
+                return value
+
+            whole: list[x.Expression] = [x.Apply(type=BOOL, op="<", operands=(at, length), place=place)]
+            whole += [x.with_variables(condition, {variable: there})] if condition is not None else []
+            holds = whole[0] if len(whole) == 1 else x.conjunction(whole, place)
+            said = x.with_variables(body, {variable: there})
+            self.work.steps += sum(1 for e in (holds, said) for _ in x.walk(e))
+            match kind:
+                case "all":
+                    other = x.Apply(type=BOOL, op="not", operands=(holds,), place=place)
+                    parts.append(x.Apply(type=BOOL, op="or", operands=(other, said), place=place))
+                case "any":
+                    parts.append(x.conjunction([holds, said], place))
+                case _:
+                    number_ = said if kind == "sum" else x.Literal_(type=INT, value=1, place=place)
+                    test = holds if kind == "sum" else x.conjunction([holds, said], place)
+                    zero = x.Literal_(type=INT, value=0, place=place)
+                    parts.append(x.Apply(type=INT, op="if", operands=(test, number_, zero), place=place))
+        if len(parts) < 2:
+            nothing: Value = kind == "all" if kind in ("all", "any") else 0
+            return parts[0] if parts else x.Literal_(type=body.type, value=nothing, place=place)
+        if kind in ("all", "any"):
+            return x.Apply(type=BOOL, op="and" if kind == "all" else "or", operands=tuple(parts), place=place)
+        return reduce(lambda a, b: x.Apply(type=INT, op="+", operands=(a, b), place=place), parts)

@@ -13,6 +13,7 @@ from leasehold.spec.language.operators import OPERATORS, WORDS, Bound, Operator,
 from leasehold.spec.language.types import (
     BOOL,
     INT,
+    Bool,
     Enum,
     Instance,
     Int,
@@ -20,6 +21,7 @@ from leasehold.spec.language.types import (
     MessageType,
     Opaque,
     Option,
+    Seq,
     Set,
     Time,
     Type,
@@ -124,6 +126,13 @@ class Operators(Inference):
     ) -> x.Expression:
         """An operator of the table whose operands explain themselves, typed by its signature."""
         row, place = OPERATORS[op], self.place(tree)
+        if any("[" in signature.operand(0) for signature in row.signatures[1:]):
+            operand = self.infer(args[0], scope)
+            result = row.result([operand.type])
+            if result is None:
+                details = {"op": op, "takes": row.takes, "remedy": row.remedy}
+                return self.error("function_operand", args[0], type=operand.type, **details)
+            return x.Apply(type=result, op=op, operands=(operand,), place=place)
         if len(row.signatures) > 1:
             operands = tuple(self.infer(a, scope, expected) for a in args)
             result = self._alternative(row, operands, args)
@@ -134,7 +143,8 @@ class Operators(Inference):
         for n, arg in enumerate(args):
             pattern = signature.operand(n)
             wanted = None if "[" in pattern else instantiated(pattern, bound)
-            operand = self.infer(arg, scope) if wanted is None else self.of(arg, scope, wanted)
+            hint = instantiated(pattern, bound) if n else expected if pattern == signature.result else None
+            operand = self.infer(arg, scope, hint) if wanted is None else self.of(arg, scope, wanted)
             if wanted is None and not fits(pattern, operand.type, bound):
                 details = {"op": op, "takes": row.takes, "remedy": row.remedy}
                 return self.error("function_operand", arg, type=operand.type, **details)
@@ -164,7 +174,7 @@ class Operators(Inference):
             isinstance(tree.right, ast.DictComp) or (isinstance(tree.right, ast.Dict) and tree.right.keys)
         ):
             return self._changed_map(tree, tree.right, scope, expected)
-        left, right = self._pair(tree.left, tree.right, scope, expected if isinstance(expected, Set) else None)
+        left, right = self._pair(tree.left, tree.right, scope, expected if isinstance(expected, Set | Seq) else None)
         if isinstance(left.type, UnknownType) or isinstance(right.type, UnknownType):
             return wrong(self.place(tree))
         result = OPERATORS[op].result((left.type, right.type))
@@ -219,6 +229,8 @@ class Operators(Inference):
             left = self.infer(left_tree, scope)
             of = left.type if isinstance(left.type, (Enum, Instance)) else None
             right = self.infer(right_tree, scope, Set(of))
+            if isinstance(right.type, Seq):
+                return self._in_sequence(tree, op, left_tree, left, right, scope)
             if not isinstance(left.type, (Enum, Instance, UnknownType)):
                 wording = "number_in_set" if isinstance(left.type, (Int, Time)) else "no_member_of_sets"
                 return self.error(wording, left_tree, source=self.words(left_tree), type=left.type)
@@ -230,6 +242,15 @@ class Operators(Inference):
                 return refused
         whole = x.Apply(type=BOOL, op=op, operands=(left, right), place=self.place(tree))
         return self._covering(whole, tree, scope)
+
+    def _in_sequence(
+        self, tree: ast.Compare, op: str, left_tree: ast.expr, left: x.Expression, right: x.Expression, scope: Scope
+    ) -> x.Expression:
+        """A value that is in a sequence; its type says what a bare name stands for."""
+        assert isinstance(right.type, Seq)
+        if right.type.of is not None and left.type != right.type.of:
+            left = self.of(left_tree, scope, right.type.of)
+        return x.Apply(type=BOOL, op=op, operands=(left, right), place=self.place(tree))
 
     def _covering(self, e: x.Apply, tree: ast.Compare, scope: Scope) -> x.Expression:
         """A comparison of states, as it is meant where some of them remember tasks."""
@@ -301,6 +322,20 @@ class Operators(Inference):
             items = [written_state(i, remembering) for i in items]
             self.work.steps += sum(1 for i in items for _ in x.walk(i))
         return x.Apply(type=Set(of), op="{}", operands=tuple(items), place=self.place(tree))
+
+    def _list(self, tree: ast.List, scope: Scope, expected: Type | None) -> x.Expression:
+        """`[a, b]`, a sequence; what comes first says of which type its values are, where nothing else does."""
+        of: Type | None = expected.of if isinstance(expected, Seq) else None
+        items = []
+        for item_tree in tree.elts:
+            item = self.infer(item_tree, scope, of)
+            items.append(item if of is None else self.want(item, of, item_tree))
+            of = item.type if of is None else of
+        if any(isinstance(i.type, UnknownType) for i in items):
+            return wrong(self.place(tree))
+        if of is not None and not isinstance(of, Bool | Int | Time | Enum | Instance):
+            return self.error("sequence_value_type", tree, items_type=of)
+        return x.Apply(type=Seq(of), op="[,]", operands=tuple(items), place=self.place(tree))
 
     # Maps
 
@@ -409,7 +444,7 @@ def _joined(a: Type, b: Type) -> Type | None:
         match one, other:
             case (UnknownType(), _):
                 return one
-            case (Option(of=None), Option()) | (Set(of=None), Set()) | (Int(), Time()):
+            case (Option(of=None), Option()) | (Set(of=None), Set()) | (Seq(of=None), Seq()) | (Int(), Time()):
                 return other
             case (Option(of=None), _):
                 return Option(other)

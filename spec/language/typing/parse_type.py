@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from leasehold.spec.language.diagnostics import Sink
 from leasehold.spec.language.read.source import YamlNode
@@ -14,25 +14,42 @@ from leasehold.spec.language.types import (
     OPAQUE,
     TIME,
     UNKNOWN,
+    Bool,
     Enum,
     Instance,
+    Int,
     Map,
     Option,
+    Seq,
     Set,
+    Time,
     Type,
     UnknownType,
     members,
 )
 
 MAX_CELLS = 4096
+MAX_LENGTH = 64
 
 
-def parse_type(node: YamlNode, names: Mapping[str, Enum | Instance], sink: Sink) -> Type:
-    """A type's text (`int`, `set[unit]`, `map[participant, bool]`, `option[time]`) to the type."""
+def parse_type(
+    node: YamlNode,
+    names: Mapping[str, Enum | Instance],
+    sink: Sink,
+    constant: Callable[[str], int | None] = lambda name: None,
+) -> Type:
+    """A type's text to the type: `int`, `set[unit]`, `map[participant, bool]`, `option[time]`, `seq[unit, 3]`.
+
+    Args:
+        node: the text.
+        names: types by name.
+        sink: hears what is wrong.
+        constant: the value of a constant, by which a sequence may be bounded; None: there is none of this name.
+    """
     basic: dict[str, Type] = {"int": INT, "bool": BOOL, "time": TIME, "opaque": OPAQUE}
 
     def unknown(word: str) -> Type:
-        known = [*basic, *names, "set[...]", "map[..., ...]", "option[...]"]
+        known = [*basic, *names, "set[...]", "map[..., ...]", "option[...]", "seq[..., ...]"]
         sink.unknown("unknown_type", node.place, word, known)
         return UNKNOWN
 
@@ -44,6 +61,24 @@ def parse_type(node: YamlNode, names: Mapping[str, Enum | Instance], sink: Sink)
             sink.error("no_small_type", node.place, why=ast.unparse(tree))
         return None
 
+    def longest(tree: ast.expr) -> int | None:
+        """The greatest length of a sequence: a number, or a constant."""
+        most: object = None
+        match tree:
+            case ast.Constant(value=most):
+                pass
+            case ast.Name(id=name):
+                most = constant(name)
+        if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MAX_LENGTH:
+            shown = ast.unparse(tree) + ("" if most is None or isinstance(tree, ast.Constant) else f" = {most}")
+            sink.error("sequence_length", node.place, length=shown, most=MAX_LENGTH)
+            return None
+        return most
+
+    def refused(tree: ast.expr) -> Type:
+        sink.error("sequence_within", node.place, within=ast.unparse(tree))
+        return UNKNOWN
+
     def build(tree: ast.expr) -> Type:
         match tree:
             case ast.Name(id=name):
@@ -53,10 +88,22 @@ def parse_type(node: YamlNode, names: Mapping[str, Enum | Instance], sink: Sink)
                 return Set(kind) if kind else UNKNOWN
             case ast.Subscript(value=ast.Name(id="map"), slice=ast.Tuple(elts=[key, of])):
                 kind, inner = small(key), build(of)
+                if isinstance(inner, Seq):
+                    return refused(of)
                 return Map(kind, inner) if kind and not isinstance(inner, UnknownType) else UNKNOWN
             case ast.Subscript(value=ast.Name(id="option"), slice=of):
                 inner = build(of)
+                if isinstance(inner, Seq):
+                    return refused(of)
                 return UNKNOWN if isinstance(inner, UnknownType) else Option(inner)
+            case ast.Subscript(value=ast.Name(id="seq"), slice=ast.Tuple(elts=[of, most])):
+                inner, length = build(of), longest(most)
+                if isinstance(inner, UnknownType) or length is None:
+                    return UNKNOWN
+                return Seq(inner, length) if isinstance(inner, Bool | Int | Time | Enum | Instance) else refused(of)
+            case ast.Subscript(value=ast.Name(id="seq")):
+                sink.error("unbounded_sequence", node.place, type=ast.unparse(tree))
+                return UNKNOWN
         return unknown(ast.unparse(tree))
 
     if node.kind != "text" or len(node.text) > 200 or not node.text.isascii():

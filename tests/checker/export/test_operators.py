@@ -28,6 +28,8 @@ VALUES: dict[str, tuple[Value, ...]] = {
     "set[colour]": (frozenset(), frozenset({"red"}), frozenset({"red", "blue"}), frozenset({"red", "green", "blue"})),
     "option[int]": (None, 0, 4),
     "unit": (0, 1),
+    "seq[int]": ((), (4,), (0, -2, 0)),
+    "seq[colour]": ((), ("blue", "red")),
 }
 # Operands are fields, so that nothing computes with them beforehand; a field cannot begin as a machine.
 FIELDS = {operand: f"f{n}" for n, operand in enumerate((k, v) for k in VALUES if k != "unit" for v in VALUES[k])}
@@ -53,6 +55,8 @@ def literal(kind: str, value: Value) -> str:
             return "{" + ", ".join(sorted(value)) + "}"
         case None:
             return "none"
+        case tuple():
+            return "[" + ", ".join(str(v) for v in value) + "]"
     return f"unit[{value}]" if kind == "unit" else f"({value})" if kind == "int" else str(value)
 
 
@@ -94,7 +98,8 @@ def system(tmp_path: Path) -> System:
         properties.append(f"  p{n}: {{doc: '{name}', always: \"{' and '.join(part)}\"}}")
     data = ["data:"]
     for (kind, value), name in FIELDS.items():
-        data.append(f'  {name}: {{type: "{kind}", initial: "{literal(kind, value)}"}}')
+        declared = kind.replace("]", ", 4]") if kind.startswith("seq") else kind
+        data.append(f'  {name}: {{type: "{declared}", initial: "{literal(kind, value)}"}}')
     return written(
         tmp_path,
         {

@@ -15,8 +15,8 @@ from tests.systems import files_of, written
 
 SYSTEM = files_of("checker/export/systems/post")
 KINDS = {
-    "mailbox": ("Messages(post)", "SumOfSequence"),
-    "fifo": ("Messages(post)", "SumOfSequence"),
+    "mailbox": ("Values(post)", "SumOfSequence"),
+    "fifo": ("Values(post)", "SumOfSequence"),
     "bag": ("BagToSet(post)", "SumOfBag"),
     "set": ("post", "Sum"),
 }

@@ -25,7 +25,7 @@ from tests.spec.language.test_readings import KINDS as TYPES
 from tests.spec.language.test_readings import world as world
 
 STEP = Sight(own=False, step=True)
-SCALARS = [kind for kind in TYPES if not kind.startswith("set")]
+SCALARS = [kind for kind in TYPES if not kind.startswith(("set", "seq"))]
 TAKEN = [("unit", 0, "poke"), ("unit", 2, "tell"), ("hub", 0, "nudge"), (None, -1, "tick")]
 
 
@@ -87,6 +87,11 @@ def test_every_operator_is_read(db: Database, world: World, op: str, data: st.Da
     kinds = [kind for kind in APPLICATIONS[op] if kind in SCALARS]
     if kinds:
         asks(db, world, data.draw(applied(op, data.draw(st.sampled_from(kinds)), STEP, 1)), data)
+    elif "seq[unit]" in APPLICATIONS[op]:  # what makes a sequence is asked what is in it
+        made = data.draw(applied(op, "seq[unit]", STEP, 1))
+        asks(db, world, f"(unit[1] in ({made})) == any(u == unit[1] for u in ({made}))", data)
+    elif "option[unit]" in APPLICATIONS[op]:
+        asks(db, world, f"get({data.draw(applied(op, 'option[unit]', STEP, 1))}, unit[0]) == unit[1]", data)
     else:  # what makes a set is asked for a member
         made = data.draw(applied(op, "set[unit]", STEP, 1))
         asks(db, world, f"(unit[1] in ({made})) == (len({made}) == 1)", data)

@@ -36,7 +36,7 @@ from leasehold.spec.language.read.files import Gatherer
 from leasehold.spec.language.read.source import YamlNode
 from leasehold.spec.language.render.evaluate import Context, InTransit, evaluate
 from leasehold.spec.language.render.python_source import Frame, source
-from leasehold.spec.language.types import Enum, Instance, Map, Opaque, Option, Set, Type, Value, domain, members
+from leasehold.spec.language.types import Enum, Instance, Map, Opaque, Option, Seq, Set, Type, Value, domain, members
 from leasehold.spec.language.typing.names import DeclaredNames, Scope
 from leasehold.spec.language.typing.parse import parse
 from tests.systems import TESTS, files_of
@@ -68,7 +68,8 @@ class World:
 # Expressions, drawn by type
 
 NEWEST = 2  # the number last sent on a lane
-KINDS = ("int", "bool", "time", "colour", "slot", "unit", "set[unit]", "set[colour]", "set[slot]")
+SEQUENCES = ("seq[unit]", "seq[int]", "seq[colour]")
+KINDS = ("int", "bool", "time", "colour", "slot", "unit", "set[unit]", "set[colour]", "set[slot]", *SEQUENCES)
 FIELDS = {
     "int": ["amount"],
     "time": ["until"],
@@ -85,6 +86,9 @@ FIELDS = {
     "option[int]": ["maybe"],
     "option[unit]": ["friend"],
     "opaque": ["label"],
+    "seq[unit]": ["crew"],
+    "seq[int]": ["log"],
+    "seq[colour]": ["stack"],
 }
 ARGUMENTS = {"int": "amount", "time": "until", "bool": "flag", "colour": "tint", "unit": "peer", "set[unit]": "peers"}
 DOMAINS = (
@@ -102,6 +106,8 @@ DOMAINS = (
     "around",
     "call",
     "line",
+    "seq[unit]",
+    "seq[colour]",
 )
 SMALL = ("colour", "slot", "unit")
 LETTERS = (*KINDS, *FIELDS)
@@ -205,11 +211,11 @@ def texts(draw: st.DrawFn, kind: str, sight: Sight, depth: int = 3) -> str:
         return pick(leaves)
 
     def quantified(head: str, body: str) -> str:
-        over = pick(DOMAINS)
+        over = pick(d for d in DOMAINS if head in ("all", "any", "count", "sum") or not d.startswith("seq"))
         name = pick(["a", "b", "c"])
         if over in ("unit", "hub", "slot", "colour"):
             domain, inner = over, sight.bind(name, over)
-        elif over.startswith("set"):
+        elif over.startswith(("set", "seq")):
             domain, inner = f"({sub(over)})", sight.bind(name, over[4:-1])
         elif over in ("up", "down", "around", "line"):
             which = {"up": "all", "down": "tell", "around": "hail", "line": "call"}[over]
@@ -228,7 +234,7 @@ def texts(draw: st.DrawFn, kind: str, sight: Sight, depth: int = 3) -> str:
         "unit": ["around"],
         "slot": ["around"],
         "bool": ["all", "any", "chain", "state", "option"] + (["took"] * 2 if sight.step else []),
-    }.get(kind, ["comprehension", "empty"] if kind.startswith("set") else [])
+    }.get(kind, {"set": ["comprehension", "empty"], "seq": ["empty"]}.get(kind[:3], []))
     if kind == "set[unit]":
         ways.append("union")
     match pick(ways):
@@ -262,7 +268,7 @@ def texts(draw: st.DrawFn, kind: str, sight: Sight, depth: int = 3) -> str:
             facts = [f"took({pick([who, 'unit'])})", f"took({who}.{pick(events)})", f"ignored({who}.{events[-1]})"]
             return pick(facts)
         case "empty":
-            return f"({sub(kind)} | {{}})"
+            return f"({sub(kind)} | {{}})" if kind.startswith("set") else f"({sub(kind)} + [])"
         case "comprehension":
             name = pick(["a", "b"])
             inner = sight.bind(name, kind[4:-1])
@@ -292,6 +298,8 @@ def values(kind: Type) -> st.SearchStrategy[Value]:
             return st.tuples(*[values(of)] * len(members(key)))
         case Option(of=of) if of is not None:
             return st.none() | values(of)
+        case Seq(of=of, most=most) if of is not None:
+            return st.lists(values(of), max_size=most).map(tuple)
         case Enum() | Instance():
             return st.sampled_from(members(kind))
         case Opaque():
