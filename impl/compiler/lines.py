@@ -9,7 +9,7 @@ WIDTH = 100
 
 def bare(source: str) -> str:
     """Without parentheses round the whole, unless they make a tuple."""
-    if not (source.startswith("(") and source.endswith(")")):
+    if source == "()" or not (source.startswith("(") and source.endswith(")")):
         return source
     depth = 0
     for i, character in enumerate(source):
