@@ -29,9 +29,9 @@ TAKEN = frozenset(
     """
     Nat Int Real Seq Len Head Tail Append SubSeq SelectSeq Cardinality IsFiniteSet Bag IsABag BagToSet SetToBag BagIn
     EmptyBag BagUnion SubBag BagOfAll BagCardinality CopiesIn Print PrintT Assert JavaTime TLCGet TLCSet TLCEval Any
-    Permutations SortSeq RandomElement ToString Min Max Least Greatest Div Mod Get Sum SumOfSequence SumOfBag Messages
+    Permutations SortSeq RandomElement ToString Min Max Least Greatest Div Mod Get Values Item Take Rest StartsWith Sum
     Without PutInMailbox PutInBag RemoveFromBag PutInSet Init Next Fairness Spec Bounds Judged TypesHold DeadlockFree
-    vars
+    SumOfSequence SumOfBag vars
     """.split()  # noqa: SIM905 (a list of so many strings is hard to read)
 )
 

@@ -237,6 +237,8 @@ _ROWS = (
 
 OPERATORS: Mapping[str, Operator] = {row.name: row for row in _ROWS}
 FUNCTIONS = tuple(row.name for row in _ROWS if row.form == "call")
+# Functions whose names a definition may take, which then goes before: `first` and `last` are words of many texts.
+RENAMED = frozenset(row.name for row in _ROWS if row.takes == _OF_SEQUENCES["takes"])
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=", "in", "not in")
 
 

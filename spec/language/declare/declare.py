@@ -13,6 +13,7 @@ from leasehold.spec.language import expression as x
 from leasehold.spec.language.constant import Constant, Reader
 from leasehold.spec.language.diagnostics import NOWHERE, DiscardingSink, Place, Sink, near_miss
 from leasehold.spec.language.lower.outlive import control_of_text, name_of
+from leasehold.spec.language.operators import RENAMED
 from leasehold.spec.language.read.files import SpecFiles, as_mapping, entries
 from leasehold.spec.language.read.source import INTEGER, YamlNode
 from leasehold.spec.language.render.evaluate import Context, NoState, evaluate
@@ -318,7 +319,7 @@ class Declarer:
         self._definitions()
 
     def _definitions(self) -> None:
-        known = dict.fromkeys(FUNCTIONS, "functions")
+        known = {name: "functions" for name in FUNCTIONS if name not in RENAMED}
         for section, names in (("constants", self.constants), ("types", self.types), ("roles", self.roles)):
             known |= dict.fromkeys(names, section)
         known |= {x.SHARED.name: "system.yaml"} if self.shared else {}

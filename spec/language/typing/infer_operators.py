@@ -284,7 +284,8 @@ class Operators(Inference):
                 details = {"near": f"`{name}[0]`", "type": name, "one": x.text(one)}
                 return self.error("compared_with_all", tree, source=self.words(tree), **details)
         if not (agrees(a, b) or agrees(b, a)):
-            return self.error("compared_types", tree, source=self.words(tree), left=a, right=b)
+            near = "`{...}`" if {type(a), type(b)} == {Seq, Set} else None
+            return self.error("compared_types", tree, near=near, source=self.words(tree), left=a, right=b)
         if isinstance(a, MessageType) and not all(isinstance(side, x.BoundVariable) for side in (left, right)):
             return self.error("compared_messages", tree, source=self.words(tree))
         for side in (a, b):

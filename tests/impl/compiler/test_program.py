@@ -338,7 +338,7 @@ def test_a_member_speaks_to_those_that_it_has_heard_of_by_any_number() -> None:
         ("(a, b)", "(a, b)"),
         ("(f(a, b))", "f(a, b)"),
         ("((a, b))", "(a, b)"),
-        ("()", ""),
+        ("()", "()"),
         ("(a", "(a"),
         ("a)", "a)"),
         ("([a, b])", "[a, b]"),
