@@ -254,7 +254,7 @@ def _print_cases(screen: Console, result: CaseCampaign) -> None:
     if result.played == 1:
         for path in result.drawn.values():
             terminal.path(screen, path, brief=False)
-    _failures(screen, result, partial(rerun, "real", result.system.name))
+    _failures(screen, result, partial(rerun, "real", result.named or result.system.name))
 
 
 def _not_played(result: CaseCampaign) -> list[tuple[str, int]]:

@@ -314,7 +314,8 @@ def _print(
     terminal.counterexamples(screen, failed, exploration.system.properties, replay)
     if run.cut_short or run.beyond:
         undecided = [p.name for p in exploration.properties if p.verdict == "bounded"]
-        for command in undecided_commands(exploration.system, system, undecided, exploration.complete):
+        stopped = bool(run.unexpected)
+        for command in undecided_commands(exploration.system, system, undecided, exploration.complete, stopped):
             screen.print(f"go on:  {command}", markup=False, soft_wrap=True)
     for warning in exploration.system.warnings:
         screen.print(str(warning), markup=False, style="yellow", soft_wrap=True)

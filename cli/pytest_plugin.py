@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from leasehold.faults.simulation.schedule import SchedulePlays
     from leasehold.impl.lease.process_cluster import ProcessCluster
     from leasehold.impl.processes.cluster import Processes, ProcessSystem
+    from leasehold.spec import System
 
 AnyCluster: TypeAlias = "EmbeddedCluster | ProcessCluster"
 AnySystem: TypeAlias = "EmbeddedSystem | ProcessSystem"
@@ -54,6 +55,8 @@ P = TypeVar("P", bound="Processes[Any]")
 
 PLACES = ("embedded", "processes")
 SCHEDULES = "leasehold schedules"  # the property of a report that says which there were
+OPEN = "leasehold not judged"  # and the one that says what no run was asked
+WITHOUT_END = ": what a run leads to is judged where it is over, and the system has no `ends` that say when"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -236,12 +239,17 @@ def _told(item: pytest.Item, plays: SchedulePlays) -> str:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Says of each test how many schedules it was played under, and how many of them were different."""
+    """Says of each test under how many schedules it was played, how many were different, and what no run was asked."""
     reports = [report for of in terminalreporter.stats.values() for report in of]
     told = [(r.nodeid, dict(r.user_properties).get(SCHEDULES)) for r in reports if hasattr(r, "user_properties")]
     if lines := [f"{test}: {schedules}" for test, schedules in told if schedules]:
         terminalreporter.section("schedules")
         for line in lines:
+            terminalreporter.write_line(line)
+    given = [of for r in reports for of in getattr(r, "user_properties", ())]
+    if open_ := sorted({str(words) for name, words in given if name == OPEN}):
+        terminalreporter.section("not judged, as no `ends` of the system say when a run is over")
+        for line in open_:
             terminalreporter.write_line(line)
 
 
@@ -274,7 +282,21 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]
             raise
     if plays is not None and plays.last and not plays.different:
         pytest.fail(f"{plays}: nothing happened in any of them, so they show nothing", pytrace=False)
+    if marker is None:
+        pyfuncitem.user_properties += [(OPEN, words) for a in made if (words := _not_decided(a.system))]
     return passed
+
+
+def _not_decided(system: System) -> str:
+    """The claims about what runs lead to, of a system that does not say when a run is over; empty: there are none."""
+    names = [name for name, p in system.properties.items() if _needs_an_end(system, name) and p.within is None]
+    return f"{system.name}: {', '.join(names)}" if names else ""
+
+
+def _needs_an_end(system: System, name: str) -> bool:
+    """Returns whether a property is decided where a run is over, and the system does not say when that is."""
+    kind = system.properties[name].kind if name in system.properties else ""
+    return not system.ends and kind in ("leads_to", "always_eventually", "eventually_always")
 
 
 def _judge(made: Sequence[AnyActors], expected: Sequence[str], plays: SchedulePlays | None) -> None:
@@ -288,7 +310,8 @@ def _judge(made: Sequence[AnyActors], expected: Sequence[str], plays: SchedulePl
         missed = {*expected} - (one.expected if plays is None else plays.expected)
         if plays is not None and not plays.last:
             missed.clear()  # some schedule that follows may violate it
-        findings = [*one.findings, *(f"{name} was to be violated, and is not" for name in sorted(missed))]
+        why = {name: WITHOUT_END if _needs_an_end(actors.system, name) else "" for name in sorted(missed)}
+        findings = [*one.findings, *(f"{name} was to be violated, and is not{why[name]}" for name in why)]
         if findings:
             pytest.fail(judgement_text(actors.system.name, findings), pytrace=False)
 
@@ -343,7 +366,11 @@ class ActorStarter:
         return self.where == "processes" if asked is None else asked
 
     def embedded(self, make: Callable[..., E], *arguments: Any, **options: Any) -> E:
-        """Starts actors in this process, under the next schedule of the play where it has any."""
+        """Starts actors in this process, under the next schedule of the play where it has any.
+
+        Their clock is moved by the test alone: `tick_seconds`, which a test may say for processes, has no part in it.
+        """
+        options.pop("tick_seconds", None)
         if self.plays is not None:
             options = {"schedule": self.plays.next(), **options}
         self.started.append(started := make(*arguments, **options))

@@ -22,7 +22,9 @@ def replay_command(model: System, system: str, name: str, options: Sequence[str]
     )
 
 
-def undecided_commands(model: System, system: str, names: Collection[str], whole: bool) -> Iterator[str]:
+def undecided_commands(
+    model: System, system: str, names: Collection[str], whole: bool, stopped: bool = False
+) -> Iterator[str]:
     """Yields the commands that go on where a search has left properties open.
 
     Args:
@@ -30,11 +32,13 @@ def undecided_commands(model: System, system: str, names: Collection[str], whole
         system: its name or folder.
         names: of the properties.
         whole: all within the bounds was explored, so that exploring has no more to say.
+        stopped: the search has stopped at a violation.
     """
     if not whole:
-        yield shlex.join(["leasehold", "explore", system, *_settings(model, model.defaults)])
+        on = ["--keep-going"] if stopped else []
+        yield shlex.join(["leasehold", "explore", system, *_settings(model, model.defaults), *on])
     if any(model.properties[name].kind in ("always", "step") for name in names if name in model.properties):
-        yield shlex.join(["leasehold", "prove", system])
+        yield shlex.join(["leasehold", "prove", system, *_settings(model, model.defaults)])
 
 
 def crash_command(model: System, system: str, faults: str) -> str:

@@ -24,8 +24,8 @@ from leasehold.impl import files
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.handlers import processes
 from leasehold.impl.identity import trust_file
-from leasehold.impl.identity.keys import PrivateKey
-from leasehold.impl.identity.trust import Trust, add
+from leasehold.impl.identity.keys import KeyFault, PrivateKey
+from leasehold.impl.identity.trust import Trust, TrustFault, add
 from leasehold.impl.server.build import verbs
 from leasehold.impl.server.client import Client, ClientError
 from leasehold.impl.server.config import configurations, read_config
@@ -144,6 +144,8 @@ class SystemFleet:
             self.prepare()
         except OSError as error:
             raise FleetError(f"{self.folder} cannot be used: {error.strerror or error}") from error
+        except (KeyFault, TrustFault) as fault:
+            raise FleetError(str(fault)) from fault
         try:
             for name in self.roles:
                 self.start(name)

@@ -30,7 +30,7 @@ from leasehold.spec.language.model import OF_FAIR_RUNS, System
 TRIED = tuple(Budget(**{kind: 1}) for kind in ("power_cut", "halt", "lose", "duplicate", "reorder", "partition"))
 MOST_STATES = 100_000  # of a search for counterexamples
 # What no actor does, as it says an answer until it is received.
-LOST_FOR_GOOD = "is an answer that the model loses for good, and actors send it until it is received"
+LOST_FOR_GOOD = "is lost for good in the model, and actors send it until it is received"
 UNTRACED = frozenset({"late", "stale"})  # kinds of what is ignored that no step of the model is
 ENDLESS = (*OF_FAIR_RUNS, "deadlock")  # kinds of properties that the end of a run breaks
 
@@ -163,8 +163,13 @@ class CounterexampleRun(WalkRun):
         self.to_the_restart()
         if not self.script.endless:
             return
-        for step in self.script.steps:
-            if step.kind == "lose" and self.sim.program.messages[step.event].answer:
+        for at, step in enumerate(self.script.steps):
+            if step.kind != "lose":
+                continue
+            alike = (later for later in self.script.steps[at + 1 :] if later.event == step.event)
+            for_good = not any(later.kind in ("retry", "deliver", "duplicate") for later in alike)
+            # Who is down for good receives nothing; any other receiver does, in the end.
+            if self.sim.program.messages[step.event].answer or (for_good and self.script.mode.startswith("lose")):
                 raise Unplayable(f"{step.event} {LOST_FOR_GOOD}")
         if self.script.loop is None:
             self._stay()

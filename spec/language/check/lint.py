@@ -19,6 +19,7 @@ from leasehold.spec.language.diagnostics import NOWHERE, EntryFix, Place, Sink
 from leasehold.spec.language.lower import work_of
 from leasehold.spec.language.lower.others import must_cover, unnamed
 from leasehold.spec.language.model import Datum, Drive, Message, Role, Send, State, System, Task
+from leasehold.spec.language.operators import COMPARISONS
 from leasehold.spec.language.types import Int, Map, Opaque, finite
 
 # The reason that `lint --fix` writes. Refused, as an event that nobody has thought about is not to be dropped silently.
@@ -65,6 +66,7 @@ def lint(
         for role in system.roles.values():
             _first_tasks_begin(role, sink)
         _all_is_read(system, sink)
+        _contracts_without_times(system, sink)
         warn_of_unbounded(system, sink)
 
 
@@ -211,6 +213,18 @@ def _ticks_ask_the_clock(role: Role, state: State, sink: Sink) -> None:
     for transition in state.on.get(TICK, ()):
         if not x.mentions(transition.guard, lambda e: isinstance(e, x.Now)):
             sink.error("every_tick", transition.place, transition=transition.name)
+
+
+def _contracts_without_times(system: System, sink: Sink) -> None:
+    """A number with which a contract compares the time says how far is explored: in a run, the time is far beyond."""
+    for outside in system.environment.values():
+        for node in x.walk(outside.when) if outside.when is not None else ():
+            if not isinstance(node, x.Apply) or node.op not in COMPARISONS:
+                continue
+            parts = [part for part in x.walk(node) if not isinstance(part, x.Apply)]
+            numbers = [part for part in parts if isinstance(part, x.Literal_)]
+            if numbers and any(isinstance(p, x.Now) for p in parts) and len(parts) == len(numbers) + 1:
+                sink.warning("time_by_a_number", node.place, contract=outside.name, text=x.text(node))
 
 
 def _first_tasks_begin(role: Role, sink: Sink) -> None:

@@ -149,7 +149,7 @@ def test_an_answer_that_the_model_loses_for_good_is_not_played() -> None:
     explored = scripts_of(ring)
     outcomes = [runner_of(ring, *explored.known).play(script) for script in broken(explored)]
     assert {(o.name.partition("@")[2].partition("@")[0], o.skipped) for o in outcomes if o.skipped} == {
-        ("lose=1", f"{message} is an answer that the model loses for good, and actors send it until it is received")
+        ("lose=1", f"{message} is lost for good in the model, and actors send it until it is received")
         for message in ("elect", "elected")
     }
     assert [words(o) for o in outcomes if o.findings] == []
