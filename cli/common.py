@@ -276,11 +276,11 @@ def no_such(message: str, name: str, known: Iterable[str], otherwise: str) -> No
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Ctrl-C ends the work before it has come to anything: exits with 130."""
+    """Ctrl-C ends the work before it has come to anything: exits with 130, and says how far it was."""
     try:
         yield
-    except KeyboardInterrupt:
-        click.echo("interrupted before it was decided", err=True)
+    except KeyboardInterrupt as end:
+        click.echo(f"interrupted before it was decided{f': {end}' if str(end) else ''}", err=True)
         sys.exit(Exit.INTERRUPTED)
 
 

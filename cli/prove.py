@@ -147,7 +147,8 @@ def prove(
         with ended_at(None if end is None else end + LAST_SECONDS, _say_late, Exit.UNDECIDED):
             proof = _proved(model, setting if end is None else replace(setting, until=end), small, jobs, cases)
     options = [*(f"--instances {one}" for one in instances), *(["--no-faults"] if no_faults else [])]
-    keep_verdicts(system, model, "prove", {v.name: v.verdict for v in proof.verdicts}, options)
+    if not proof.interrupted:
+        keep_verdicts(system, model, "prove", {v.name: v.verdict for v in proof.verdicts}, options)
     if certificate is not None and proof.induction is not None:
         with interruptible(), stopped_by_signals():
             _write(certificate, Certificate(proof.strengthened or model, setting, proof.induction))
@@ -161,6 +162,11 @@ def prove(
             others = [v.name for v in proof.of("proved") if v.name not in proof.induction.proved]
             if others:
                 console().print(f"not in it, as they were proved otherwise: {', '.join(others)}", soft_wrap=True)
+    if proof.interrupted and not proof.of("counterexample"):
+        click.echo(
+            "interrupted: what was proved so far is above; nothing of it is kept, and the same begins anew", err=True
+        )
+        return Exit.INTERRUPTED
     return Exit.HOLDS if proof.holds else Exit.VIOLATED if proof.of("counterexample") else Exit.UNDECIDED
 
 
@@ -185,7 +191,8 @@ def _proved(model: System, setting: Setting, small: System | None, jobs: int | N
             )
     except Unencodable as error:
         raise click.UsageError(f"{model.name} has no encoding for the solver: {error}") from error
-    store(proof, setting)
+    if not proof.interrupted:
+        store(proof, setting)
     return proof
 
 

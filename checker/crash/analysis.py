@@ -33,6 +33,7 @@ from leasehold.checker.host.deadline import LEAST_GRACE, OutOfTime, alarm_at, gr
 from leasehold.faults.model import Budget, CrashPoint, crash_points
 from leasehold.faults.model.budget import deepening
 from leasehold.faults.model.lowering import lower_with_faults
+from leasehold.spec.language.diagnostics import listed
 from leasehold.spec.language.lower import ModelActor
 from leasehold.spec.language.model import System
 
@@ -195,7 +196,9 @@ def crash(
 
     legal = legal or explore(system, replace(limits, stop_at_violation=False), progress, engine=engine)
     if legal.interrupted:
-        raise KeyboardInterrupt
+        broken = [p.name for p in legal.properties if p.verdict == "violated"]
+        found = f"{listed(broken)} violated" if broken else "nothing violated"
+        raise KeyboardInterrupt(f"{legal.distinct:,} states without faults, {found} so far; the same begins anew")
     fails = (p.name for p in legal.properties if p.verdict == "violated")
     within = replace(rest(), expected=limits.expected.union(fails))
     faulty = explore(system, within, progress, budget=budget, reference=reference, engine=engine)

@@ -54,6 +54,7 @@ EXPLORED_FIRST = 0.15  # of the time that all has, for the search that comes bef
 MOST_EXPLORED = 4_000_000  # states of one search for a counterexample, which take a few GB
 ANTECEDENT_LIMITS = 3.0  # times the limit, for exploring antecedents
 OUT_OF_TIME = "time: all of it ended before this was decided; give --time more"
+INTERRUPTED = "interrupted before this was decided"
 OUT_OF_MEMORY = "memory: the solver came to its limit before this was decided; give --memory more"
 
 
@@ -90,17 +91,22 @@ def prove(
     searches = small is not None and setting.relation is TransitionRelation  # only induction takes another
     guards: list[GuardFinding] = []
     end = None if setting.until is None else setting.until + grace(0.0)
-    with more.within_limits(), alarm_at(end):
-        _require_first_state(system, setting)
-        if searches and setting.until is not None:
-            more.explore([*kinds], progress, EXPLORED_FIRST * setting.seconds_left)
-        more.take(induct(system, setting, jobs=jobs, watch=watch, contradicted=more.runs))
-        open_ = more.open(kinds)
-        if open_ and searches:
-            more.search(open_, progress)
-        more.cut_short = OUT_OF_TIME if setting.is_over else ""
-        more.antecedents(progress, is_asked=small is not None and not setting.is_over)
-        guards = [] if setting.is_over else guard_findings(setting.encoding(system))
+    try:
+        with more.within_limits(), alarm_at(end):
+            _require_first_state(system, setting)
+            if searches and setting.until is not None:
+                more.explore([*kinds], progress, EXPLORED_FIRST * setting.seconds_left)
+            more.take(induct(system, setting, jobs=jobs, watch=watch, contradicted=more.runs))
+            open_ = more.open(kinds)
+            if open_ and searches:
+                more.search(open_, progress)
+            more.cut_short = OUT_OF_TIME if setting.is_over else ""
+            more.antecedents(progress, is_asked=small is not None and not setting.is_over)
+            guards = [] if setting.is_over else guard_findings(setting.encoding(system))
+    except KeyboardInterrupt:
+        if not more.first.claims and not more.runs:
+            raise KeyboardInterrupt("induction proves nothing before its last round; the same begins anew") from None
+        more.cut_short = INTERRUPTED
     over = setting.is_over or bool(more.cut_short)
     guards = [g for g in guards if g.certain or not over]  # what the solver could not say, it might with more time
     induction, scope = more.first, setting.scope or FaultScope.of(system)
@@ -122,6 +128,7 @@ def prove(
         strengthened=more.strengthened,
         assumptions=assumptions(system, setting, searches=small is not None),
         vacuity_open=more.vacuity_open,
+        interrupted=more.cut_short == INTERRUPTED,
         seconds=time.perf_counter() - began,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -51,4 +52,23 @@ def test_before_faults_are_explored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PackedSearch, "_search", press)
     done = CliRunner().invoke(cli, ["crash", *WORDS[1:], "--engine", "packed"])
     assert done.exit_code == 130
-    assert done.output.endswith("interrupted before it was decided\n")
+    words = r"before it was decided: \d+ states without faults, nothing violated so far; the same begins anew\n"
+    assert re.search(f"{words}$", done.output)
+
+
+def test_a_proof_is_told_as_far_as_it_has_come(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """After induction, what that has proved; before it has ended nothing is."""
+    from leasehold.checker.prove.prover import Strategies
+
+    monkeypatch.setenv("LEASEHOLD_CACHE", str(tmp_path))
+    outbox = ["prove", str(Path(__file__).parents[2] / "examples" / "outbox"), "--fresh", "--jobs", "1"]
+    monkeypatch.setattr(Strategies, "antecedents", press)
+    done = CliRunner().invoke(cli, outbox)
+    assert done.exit_code == 130
+    assert re.search(r"^never_twice +always +proved", done.output, re.MULTILINE)
+    assert "interrupted: what was proved so far is above; nothing of it is kept" in done.output
+    assert not [*tmp_path.rglob("*.json")]
+    monkeypatch.setattr("leasehold.checker.prove.prover.induct", press)
+    done = CliRunner().invoke(cli, outbox)
+    assert done.exit_code == 130
+    assert "interrupted before it was decided: induction proves nothing before its last round" in done.output

@@ -74,7 +74,8 @@ def test_sigterm_ends_the_worker_processes(tmp_path: Path) -> None:
         children |= descendants(process.pid)
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=60)
-    assert (process.returncode, out, err) == (130, "", "interrupted before it was decided\n")
+    assert (process.returncode, out) == (130, "")
+    assert err.startswith("interrupted before it was decided: induction proves nothing before its last round")
     assert len(children) >= 2
     while any(map(is_alive, children)) and time.monotonic() < until:
         time.sleep(0.05)

@@ -70,6 +70,7 @@ class Proof:
         vacuity_open: properties of which it is not known whether their antecedents are ever true.
         kept: the day on which a proof that was read from the proof store was made; empty: it is made now.
         kept_for: for what that one holds, in words.
+        interrupted: Ctrl-C has ended it, and the rest is as far as it had come.
     """
 
     system: System
@@ -91,6 +92,7 @@ class Proof:
     vacuity_open: list[str] = field(default_factory=list)
     kept: str = ""
     kept_for: str = ""
+    interrupted: bool = False
     seconds: float = 0.0
 
     def of(self, answer: ProofVerdict) -> list[ClaimVerdict]:
