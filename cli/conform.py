@@ -90,7 +90,8 @@ def conform(
     coverage = result.coverage or Coverage(model)
     taken = coverage.of_transitions()
     words = f"{'conforms' if result.conforms else 'does not conform'}; {taken.percent:.0f} % of the transitions taken"
-    keep_verdicts(played.name, model, "conform", {ABOUT_ALL: words})
+    claims = dict.fromkeys(model.properties, "conforms" if result.conforms else "does not conform")
+    keep_verdicts(played.name, model, "conform", {**claims, ABOUT_ALL: words})
     under = fail_under is not None and coverage.of_transitions().percent < fail_under
     if page is not None:
         body = coverage_page(_explored(model, played.name), coverage, result)

@@ -94,7 +94,8 @@ def mutate(
         click.echo(f"the system itself cannot be explored to the end: {error}", err=True)
         sys.exit(Exit.BAD_SPEC)
     if not settings:
-        kills = {name: f"finds {number:,}" for name, number in report.by_property().items()}
+        kills = dict.fromkeys(model.properties, "finds none first")
+        kills |= {name: f"finds {number:,}" for name, number in report.by_property().items()}
         keep_verdicts(system, model, "mutate", {**kills, ABOUT_ALL: _words(report.total)})
         keep(system, model, {o.mutation.name: o.word for o in report.outcomes})
     if as_json:
