@@ -39,7 +39,8 @@ def test_a_lease_that_is_over_is_explained(files: list[str]) -> None:
     lines = result.output.splitlines()
     assert lines[0] == "What happened:"
     assert lines[1].endswith(
-        "service_manager nascent -> ticketing: demand, as its policy decided {end: 4, units: 1}; says ticket to broker"
+        "service_manager nascent -> ticketing: demand, as its policy decided {end: 4, start: 0, units: 1}; "
+        "says ticket to broker"
     )
     assert any(line.startswith(f"{LEASE} at broker (broker) is closed, for ") for line in lines)
     assert lines[-1] == "No signature was checked; --trust names the keys."
