@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -174,13 +175,8 @@ def check(
             waits = budget is not None and len(runs) == 1 and not exploration.interrupted
             shown = runs[-1].though_taken(exploration.unvisited_transitions if waits else ())
             _print(screen, shown, system, verbose, untested if len(runs) == 1 else None)
-            if len(runs) == 1 and why_not:
-                reasons = f"{counted(len(why_not), 'reason')} ({listed(sorted({d.code for d in why_not}))})"
-                words = f"it explores, and cannot run: {reasons}, named by `leasehold compile {system}`"
-                screen.print(words, markup=False, style="dim", soft_wrap=True)
-            if len(runs) == 1 and first.faults.budget and not first.faults.check and not no_crash:
-                words = "not crash-tested: `faults` in system.yaml has a `budget` for `crash`, and no `check` for this"
-                screen.print(words, markup=False, style="yellow", soft_wrap=True)
+            if len(runs) == 1:
+                _print_not_done(screen, why_not, system, bool(first.faults.budget) and not (asked or no_crash))
         if exploration.interrupted:
             break
     changes: list[str] = []
@@ -418,6 +414,17 @@ def _print_unread(screen: Console, unmissed: Unread, tried: Missed | None, verbo
         screen.print(Text(f"  {name}: it changes nothing that a property reads"), soft_wrap=True)
     for name, some in mutants.items() if verbose else ():
         screen.print(Text(f"  {name}: no property finds {', '.join(some)}"), soft_wrap=True)
+
+
+def _print_not_done(screen: Console, why_not: Sequence[Diagnostic], system: str, untried: bool) -> None:
+    """The reasons why no actor can play the system, and whether nobody has said which faults a check is to try."""
+    if why_not:
+        reasons = f"{counted(len(why_not), 'reason')} ({listed(sorted({d.code for d in why_not}))})"
+        words = f"it explores, and cannot run: {reasons}, named by `{shlex.join(['leasehold', 'compile', system])}`"
+        screen.print(words, markup=False, style="dim", soft_wrap=True)
+    if untried:
+        words = "not crash-tested: `faults` in system.yaml has a `budget` for `crash`, and no `check` for this"
+        screen.print(words, markup=False, style="yellow", soft_wrap=True)
 
 
 def _unread_json(unmissed: Unread, tried: Missed | None) -> dict[str, object]:

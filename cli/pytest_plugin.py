@@ -295,8 +295,10 @@ def _not_decided(system: System) -> str:
 
 def _needs_an_end(system: System, name: str) -> bool:
     """Returns whether a property is decided where a run is over, and the system does not say when that is."""
-    kind = system.properties[name].kind if name in system.properties else ""
-    return not system.ends and kind in ("leads_to", "always_eventually", "eventually_always")
+    from leasehold.spec.language.model import OF_FAIR_RUNS
+
+    known = system.properties.get(name)
+    return known is not None and known.kind in OF_FAIR_RUNS and not system.ends
 
 
 def _judge(made: Sequence[AnyActors], expected: Sequence[str], plays: SchedulePlays | None) -> None:

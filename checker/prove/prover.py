@@ -91,22 +91,17 @@ def prove(
     searches = small is not None and setting.relation is TransitionRelation  # only induction takes another
     guards: list[GuardFinding] = []
     end = None if setting.until is None else setting.until + grace(0.0)
-    try:
-        with more.within_limits(), alarm_at(end):
-            _require_first_state(system, setting)
-            if searches and setting.until is not None:
-                more.explore([*kinds], progress, EXPLORED_FIRST * setting.seconds_left)
-            more.take(induct(system, setting, jobs=jobs, watch=watch, contradicted=more.runs))
-            open_ = more.open(kinds)
-            if open_ and searches:
-                more.search(open_, progress)
-            more.cut_short = OUT_OF_TIME if setting.is_over else ""
-            more.antecedents(progress, is_asked=small is not None and not setting.is_over)
-            guards = [] if setting.is_over else guard_findings(setting.encoding(system))
-    except KeyboardInterrupt:
-        if not more.first.claims and not more.runs:
-            raise KeyboardInterrupt("induction proves nothing before its last round; the same begins anew") from None
-        more.cut_short = INTERRUPTED
+    with more.within_limits(), alarm_at(end):
+        _require_first_state(system, setting)
+        if searches and setting.until is not None:
+            more.explore([*kinds], progress, EXPLORED_FIRST * setting.seconds_left)
+        more.take(induct(system, setting, jobs=jobs, watch=watch, contradicted=more.runs))
+        open_ = more.open(kinds)
+        if open_ and searches:
+            more.search(open_, progress)
+        more.cut_short = OUT_OF_TIME if setting.is_over else ""
+        more.antecedents(progress, is_asked=small is not None and not setting.is_over)
+        guards = [] if setting.is_over else guard_findings(setting.encoding(system))
     over = setting.is_over or bool(more.cut_short)
     guards = [g for g in guards if g.certain or not over]  # what the solver could not say, it might with more time
     induction, scope = more.first, setting.scope or FaultScope.of(system)
@@ -199,11 +194,20 @@ class Strategies:
 
     @contextmanager
     def within_limits(self) -> Iterator[None]:
-        """Ends the block, and notes why, where time or the memory of the solver comes to its limit."""
+        """Ends the block, and notes why, where time or the memory of the solver comes to its limit, or at Ctrl-C.
+
+        Raises:
+            KeyboardInterrupt: at Ctrl-C before anything was established.
+        """
         try:
             yield
         except OutOfTime:
             self.cut_short = OUT_OF_TIME
+        except KeyboardInterrupt:
+            if not self.first.claims and not self.runs:
+                words = "induction proves nothing before its last round; the same begins anew"
+                raise KeyboardInterrupt(words) from None
+            self.cut_short = INTERRUPTED
         except z3.Z3Exception as error:
             if "memory" in str(error):
                 self.cut_short = OUT_OF_MEMORY

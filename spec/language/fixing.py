@@ -77,7 +77,7 @@ def _findings(name_or_folder: str, settings: Mapping[str, str], texts: Mapping[P
 
 def _text(path: Path) -> str:
     """Reads a file of the user's."""
-    if any(path.resolve().is_relative_to(shipped_folder(name).resolve()) for name in SHIPPED):
+    if any(path.is_relative_to(shipped_folder(name).resolve()) for name in SHIPPED):
         raise CannotEdit("it comes with Leasehold; change a copy of it")
     return path.read_bytes().decode()
 

@@ -453,7 +453,7 @@ def test_a_handler_of_no_file_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_a_chaos_run_judges_subsidiary_machines(tmp_path: Path) -> None:
-    """What an event has made of one that belongs to a run."""
+    """Events make one that belongs to a run break a property."""
     inn = files_of("impl/server/systems/inn")
     inn["invariants.yaml"] = "properties: {nobody_is_away: {always: all(g.state != away for g in guest)}}\n"
     write(tmp_path / "inn", inn)

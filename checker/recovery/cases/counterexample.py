@@ -29,7 +29,7 @@ from leasehold.spec.language.model import OF_FAIR_RUNS, System
 
 TRIED = tuple(Budget(**{kind: 1}) for kind in ("power_cut", "halt", "lose", "duplicate", "reorder", "partition"))
 MOST_STATES = 100_000  # of a search for counterexamples
-# What no actor does, as it says an answer until it is received.
+# Of a message, what no actor does.
 LOST_FOR_GOOD = "is lost for good in the model, and actors send it until it is received"
 UNTRACED = frozenset({"late", "stale"})  # kinds of what is ignored that no step of the model is
 ENDLESS = (*OF_FAIR_RUNS, "deadlock")  # kinds of properties that the end of a run breaks

@@ -164,6 +164,7 @@ class ChaosRun:
         below = [name for name, (core, _) in program.machines.items() if core.subsidiary]
         self._players = {**fleet.players, **{name: program.player_of(name, fleet.players) for name in below}}
         self._told: set[tuple[str, str]] = set()  # role and event of what machines were told
+        self._kinds = {(offer.role.name, offer.event) for offer in self._others}
         self._not_before = self._moments()
         self._late: set[str] = set()
         self._known: set[str] = {fleet.program.only_run} if fleet.program.standing else set()
@@ -192,8 +193,7 @@ class ChaosRun:
         if (coverage := verifier.coverage) is not None:
             taken = coverage.of_transitions()
             result.taken, result.not_taken = taken.exercised, list(taken.missing)
-        offered = {(offer.role.name, offer.event) for offer in self._others}
-        result.untold = [f"{role} {event}" for role, event in sorted(offered - self._told)]
+        result.untold = [f"{role} {event}" for role, event in sorted(self._kinds - self._told)]
         result.runs, result.states = len(self._known), verifier.result.cuts
         errors = {name: count for name, count in self.errors.items() if count}
         result.violations += [f"{name} has met {n} errors, which its log has" for name, n in errors.items()]
@@ -212,14 +212,11 @@ class ChaosRun:
 
     def _moments(self) -> dict[tuple[str, str], float]:
         """The first moment at which a kind of event is told: for half of them that of a kill, or any."""
-        kinds = sorted({(offer.role.name, offer.event) for offer in self._others})
-        kills = [fault.after for fault in self.kills.faults]
+        kills = [fault.after + SOON_SECONDS for fault in self.kills.faults]
         moments = {}
-        for kind in kinds:
+        for kind in sorted(self._kinds):
             waits, follows = self.chance.random() < 0.5, self.chance.random() < 0.5
-            moment = (
-                self.chance.choice(kills) + SOON_SECONDS if follows else self.chance.uniform(0.0, 0.7 * self.seconds)
-            )
+            moment = self.chance.choice(kills) if follows else self.chance.uniform(0.0, 0.7 * self.seconds)
             moments[kind] = moment if waits else 0.0
         return moments
 
@@ -242,8 +239,8 @@ class ChaosRun:
     @property
     def _may_kill(self) -> bool:
         """Returns whether a kill may come before its moment: where runs go on to begin, not all at once."""
-        most = sum(self.result.crashes.values()) / max(1, len([*self.kills.faults]))
-        return self.fleet.program.standing or self.elapsed > 0.6 * self.seconds * most
+        share = sum(self.result.crashes.values()) / (len([*self.kills.faults]) or 1)
+        return self.fleet.program.standing or self.elapsed > 0.6 * self.seconds * share
 
     def _attend(self) -> None:
         """Lets kills happen, and starts who has died."""

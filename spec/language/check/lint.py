@@ -66,7 +66,7 @@ def lint(
         for role in system.roles.values():
             _first_tasks_begin(role, sink)
         _all_is_read(system, sink)
-        _contracts_without_times(system, sink)
+        _times_of_contracts(system, sink)
         warn_of_unbounded(system, sink)
 
 
@@ -215,7 +215,7 @@ def _ticks_ask_the_clock(role: Role, state: State, sink: Sink) -> None:
             sink.error("every_tick", transition.place, transition=transition.name)
 
 
-def _contracts_without_times(system: System, sink: Sink) -> None:
+def _times_of_contracts(system: System, sink: Sink) -> None:
     """A number with which a contract compares the time says how far is explored: in a run, the time is far beyond."""
     for outside in system.environment.values():
         for node in x.walk(outside.when) if outside.when is not None else ():

@@ -132,7 +132,7 @@ def test_ticks_of_a_deadline_are_those_of_the_clock() -> None:
 
 
 def test_the_worst_binding_speaks_for_a_property(tmp_path: Path) -> None:
-    """What is claimed of each value of a variable is shown, and violated, as soon as it is for one of them."""
+    """A claim about each value of a variable is shown, and violated, as soon as it is for one of them."""
     ringing = {"sometimes": "bell.rings == n", "for": {"n": [0, 2]}}
     late = {"when": "keeper.wishes == n", "leads_to": "keeper.wishes > n", "within": 1, "for": {"n": [0, 3]}}
     claims = {"invariants.yaml": json.dumps({"properties": {"it_rings": ringing, "one_wishes_on": late}})}
