@@ -22,6 +22,7 @@ from leasehold.spec.language import types as t
 from leasehold.spec.language.diagnostics import NOWHERE, Place, a
 from leasehold.spec.language.for_each import Binding, bindings, bound, each
 from leasehold.spec.language.model import OF_FAIR_RUNS, Drive, End, Property, Role, Send, System, Task
+from leasehold.spec.language.operators import OF_SEQUENCES
 from leasehold.spec.language.parts import expressions
 
 
@@ -123,8 +124,9 @@ _HARMLESS = frozenset(
         x.GlobalQuery,
     ]
 )
-_HARMLESS_OPERATORS = frozenset(["if", "or", "and", "not", "==", "!=", "in", "not in", "{}", "[]", "len", "get"])
-_HARMLESS_OPERATORS |= {"[,]", "+", "item", "append", "first", "last", "rest", "take", "starts_with"}  # of sequences
+_HARMLESS_OPERATORS = frozenset(
+    ["if", "or", "and", "not", "==", "!=", "in", "not in", "{}", "[]", "len", "get", "+", *OF_SEQUENCES]
+)
 _TELLS = {"index": "takes the number of", **dict.fromkeys(("<", "<=", ">", ">=", "min", "max"), "puts in order")}
 
 

@@ -28,6 +28,7 @@ from leasehold.checker.export.promela_layout import (
 from leasehold.checker.export.shared import ExportError, Row, Rows
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
+from leasehold.spec.language.operators import OF_SEQUENCES
 from leasehold.spec.language.render.sequences import SequenceValue
 
 # What a transition writes, by role (or SHARED) and name; its machine's control state has no name.
@@ -268,7 +269,7 @@ ROWS: Mapping[str, Row] = {
     "len": _of_either(_ROWS.words("SIZE({})")),
     "index": _ROWS.words("{}"),
     "get": _get,
-    **dict.fromkeys(("[,]", "item", "append", "first", "last", "rest", "take", "starts_with"), _sequence),
+    **dict.fromkeys(OF_SEQUENCES, _sequence),
 }
 
 

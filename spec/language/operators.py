@@ -237,8 +237,9 @@ _ROWS = (
 
 OPERATORS: Mapping[str, Operator] = {row.name: row for row in _ROWS}
 FUNCTIONS = tuple(row.name for row in _ROWS if row.form == "call")
+OF_SEQUENCES = tuple(row.name for row in _ROWS if all("seq[T]" in (*s.operands, s.result) for s in row.signatures))
 # Functions whose names a definition may take, which then goes before: `first` and `last` are words of many texts.
-RENAMED = frozenset(row.name for row in _ROWS if row.takes == _OF_SEQUENCES["takes"])
+DEFINABLE = frozenset(OF_SEQUENCES).intersection(FUNCTIONS)
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=", "in", "not in")
 
 

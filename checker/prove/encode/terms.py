@@ -27,7 +27,7 @@ from leasehold.checker.prove.encode.values import MapValue, OptionValue, SetValu
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.model import Datum
-from leasehold.spec.language.render.sequences import SequenceValue
+from leasehold.spec.language.operators import OF_SEQUENCES
 
 
 class SymbolicView(Protocol):
@@ -226,21 +226,17 @@ def _extreme(better: Callable[[Term, Term], Term]) -> Row:
 def _sequence(e: x.Apply, f: Bindings) -> Any:
     of = e.type.of if isinstance(e.type, t.Seq) else None
     default = f.sorts.literal(of, t.default(of)) if of is not None else None
-    return f.sorts.sequences.made(e, lambda o: term(o, f), default)
+    made = f.sorts.sequences.made(e, lambda o: term(o, f), default)
+    return OptionValue(*made) if isinstance(made, tuple) else made
 
 
-def _member(e: x.Apply, f: Bindings) -> Term:
-    member, elements = (term(o, f) for o in e.operands)
-    if isinstance(elements, SequenceValue):
-        return f.sorts.sequences.has(elements, member)
-    held: Term = elements.holds(member)
-    return held
+def _of_either(row: Row, place: int = 0) -> Row:
+    """A row, or that of sequences where the operand at a place is one."""
+    return lambda e, f: (_sequence if isinstance(e.operands[place].type, t.Seq) else row)(e, f)
 
 
 def _length(e: x.Apply, f: Bindings) -> Term:
     elements = term(e.operands[0], f)
-    if isinstance(elements, SequenceValue):
-        return elements.length
     return z3.IntVal(0) if elements.of is None else f.sorts.count(elements.of, elements.holds)
 
 
@@ -290,11 +286,11 @@ ROWS: Mapping[str, Row] = {
     "and": _decided(z3.is_false, conjunction),
     "not": _values(z3.Not),
     **dict.fromkeys(("==", "!=", "<", "<=", ">", ">="), _compared),
-    "in": _member,
-    "not in": lambda e, f: z3.Not(_member(e, f)),
+    "in": _of_either(_values(lambda member, elements: elements.holds(member)), 1),
+    "not in": _of_either(_values(lambda member, elements: z3.Not(elements.holds(member))), 1),
     "|": _either(operator.or_, disjunction),
     "&": _either(operator.and_, conjunction),
-    "+": lambda e, f: _sequence(e, f) if isinstance(e.type, t.Seq) else _values(operator.add)(e, f),
+    "+": _of_either(_values(operator.add)),
     "-": _either(operator.sub, lambda a, b: conjunction(a, z3.Not(b))),
     "*": _values(operator.mul),
     "//": _values(lambda a, b: z3.If(b == 0, 0, _floor(a, b))),
@@ -305,11 +301,10 @@ ROWS: Mapping[str, Row] = {
     "min": _extreme(operator.le),
     "max": _extreme(operator.ge),
     "abs": _values(lambda n: z3.If(n < 0, -n, n)),
-    "len": _length,
+    "len": _of_either(_length),
     "index": _values(lambda instance: instance),
     "get": _get,
-    **dict.fromkeys(("[,]", "append", "rest", "take", "starts_with"), _sequence),
-    **dict.fromkeys(("item", "first", "last"), lambda e, f: OptionValue(*_sequence(e, f))),
+    **dict.fromkeys(OF_SEQUENCES, _sequence),
 }
 
 
@@ -351,10 +346,8 @@ def _counted(counted: x.Expression, f: Bindings) -> tuple[Term, Callable[[], Ter
             none = f.view.every_message(name, lambda m: _refuted(holds(m)))
             return none, lambda: f.view.at_most_one_message(name, holds)
         return _few_instances(domain := term(counted.domain, f), lambda m: conjunction(domain.holds(m), holds(m)), f)
-    if isinstance(counted, x.Apply) and counted.op == "len":
+    if isinstance(counted, x.Apply) and counted.op == "len" and not isinstance(counted.operands[0].type, t.Seq):
         elements = term(counted.operands[0], f)
-        if isinstance(elements, SequenceValue):
-            return None
         return _few_instances(elements, elements.holds, f)
     return None
 

@@ -264,7 +264,8 @@ class Builder(FieldBuilder):
         local = as_mapping(as_mapping(self.files.roles[role].get("events")).get(event))
         fields = local.get("fields") if local.kind == "mapping" else None
         quiet = DiscardingSink()
-        types = {n: parse_type(type_node(d), self.small, quiet, self._length) for n, _, d in as_mapping(fields).pairs()}
+        number_of = self.declarer.number_of
+        types = {n: parse_type(type_node(d), self.small, quiet, number_of) for n, _, d in as_mapping(fields).pairs()}
         return Scope(self.names, role, types, clock=self.timed)
 
     def _update(self, role: str, target: str, place: Place, value: YamlNode, scope: Scope) -> m.Update | None:

@@ -73,7 +73,7 @@ class FieldBuilder:
     def _datum(
         self, name: str, place: Place, decl: YamlNode, role: str | None = None, *, comes: bool = False
     ) -> m.Datum:
-        kind = parse_type(type_node(decl), self.small, self.sink, self._length)
+        kind = parse_type(type_node(decl), self.small, self.sink, self.declarer.number_of)
         if decl.kind == "text":
             return m.Datum(name, kind, None, default(kind), place=place)
         low, high = decl.get("min"), decl.get("max")
@@ -104,14 +104,6 @@ class FieldBuilder:
             begins_as=begins_as,
             unbounded=why,
         )
-
-    def _length(self, constant: str) -> int | None:
-        """The value of a constant that bounds a sequence."""
-        if constant not in self.names.constants:
-            return None
-        e = x.ConstantRef(type=self.names.constants[constant], name=constant)
-        value = self.declarer.worked_out(e, bounds=True)[0]
-        return value if isinstance(value, int) else None
 
     def _first(
         self, name: str, kind: Type, node: YamlNode, role: str | None

@@ -13,7 +13,7 @@ from leasehold.spec.language import expression as x
 from leasehold.spec.language.constant import Constant, Reader
 from leasehold.spec.language.diagnostics import NOWHERE, DiscardingSink, Place, Sink, near_miss
 from leasehold.spec.language.lower.outlive import control_of_text, name_of
-from leasehold.spec.language.operators import RENAMED
+from leasehold.spec.language.operators import DEFINABLE
 from leasehold.spec.language.read.files import SpecFiles, as_mapping, entries
 from leasehold.spec.language.read.source import INTEGER, YamlNode
 from leasehold.spec.language.render.evaluate import Context, NoState, evaluate
@@ -137,11 +137,14 @@ class Declarer:
 
     def _type(self, decl: YamlNode, small: Mapping[str, Enum | Instance]) -> Type:
         discarding = DiscardingSink()  # a wrong one is reported once, when the field is built
-        return parse_type(type_node(decl), small, discarding, self._number_of)
+        return parse_type(type_node(decl), small, discarding, self.number_of)
 
-    def _number_of(self, constant: str) -> int | None:
-        """The value of a constant that is a number."""
-        value = self.constants[constant].value if constant in self.constants else None
+    def number_of(self, constant: str) -> int | None:
+        """The value of a constant by which a sequence is bounded; None: there is none, or it is no number."""
+        if constant not in self.constants:
+            return None
+        e = x.ConstantRef(type=self.constants[constant].type, name=constant)
+        value = self.worked_out(e, bounds=True)[0]
         return value if isinstance(value, int) else None
 
     # Constants and settings
@@ -319,7 +322,7 @@ class Declarer:
         self._definitions()
 
     def _definitions(self) -> None:
-        known = {name: "functions" for name in FUNCTIONS if name not in RENAMED}
+        known = {name: "functions" for name in FUNCTIONS if name not in DEFINABLE}
         for section, names in (("constants", self.constants), ("types", self.types), ("roles", self.roles)):
             known |= dict.fromkeys(names, section)
         known |= {x.SHARED.name: "system.yaml"} if self.shared else {}

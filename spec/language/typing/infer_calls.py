@@ -21,7 +21,6 @@ from leasehold.spec.language.types import (
     Time,
     Type,
     UnknownType,
-    Value,
     default,
 )
 from leasehold.spec.language.typing import foreign
@@ -314,7 +313,7 @@ class Typing(Operators):
         """A quantifier over a sequence, written out for each place that a value of it may have."""
         assert isinstance(domain.type, Seq) and domain.type.of is not None
         of, place = domain.type.of, body.place
-        instead = x.Literal_(type=of, value=default(of), place=place)
+        instead, zero = x.Literal_(type=of, value=default(of), place=place), x.Literal_(type=INT, value=0, place=place)
         length = x.Apply(type=INT, op="len", operands=(domain,), place=place)
         parts: list[x.Expression] = []
         for number in range(x.longest(domain)):
@@ -325,25 +324,24 @@ class Typing(Operators):
             def there(e: x.BoundVariable, value: x.Expression = value) -> x.Expression:
                 return value
 
-            whole: list[x.Expression] = [x.Apply(type=BOOL, op="<", operands=(at, length), place=place)]
-            whole += [x.with_variables(condition, {variable: there})] if condition is not None else []
-            holds = whole[0] if len(whole) == 1 else x.conjunction(whole, place)
+            tests: list[x.Expression] = [x.Apply(type=BOOL, op="<", operands=(at, length), place=place)]
+            tests += [x.with_variables(condition, {variable: there})] if condition is not None else []
             said = x.with_variables(body, {variable: there})
-            self.work.steps += sum(1 for e in (holds, said) for _ in x.walk(e))
+            self.work.steps += sum(1 for e in (*tests, said) for _ in x.walk(e))
+            if kind == "count":  # the sum of 1 for each
+                tests, said = [*tests, said], x.Literal_(type=INT, value=1, place=place)
+            holds = tests[0] if len(tests) == 1 else x.conjunction(tests, place)
             match kind:
                 case "all":
-                    other = x.Apply(type=BOOL, op="not", operands=(holds,), place=place)
-                    parts.append(x.Apply(type=BOOL, op="or", operands=(other, said), place=place))
+                    absent = x.Apply(type=BOOL, op="not", operands=(holds,), place=place)
+                    parts.append(x.disjunction([absent, said], place))
                 case "any":
-                    parts.append(x.conjunction([holds, said], place))
+                    parts.append(x.conjunction([*tests, said], place))
                 case _:
-                    number_ = said if kind == "sum" else x.Literal_(type=INT, value=1, place=place)
-                    test = holds if kind == "sum" else x.conjunction([holds, said], place)
-                    zero = x.Literal_(type=INT, value=0, place=place)
-                    parts.append(x.Apply(type=INT, op="if", operands=(test, number_, zero), place=place))
+                    parts.append(x.Apply(type=INT, op="if", operands=(holds, said, zero), place=place))
         if len(parts) < 2:
-            nothing: Value = kind == "all" if kind in ("all", "any") else 0
-            return parts[0] if parts else x.Literal_(type=body.type, value=nothing, place=place)
+            nothing = x.Literal_(type=BOOL, value=kind == "all", place=place) if kind in ("all", "any") else zero
+            return parts[0] if parts else nothing
         if kind in ("all", "any"):
-            return x.Apply(type=BOOL, op="and" if kind == "all" else "or", operands=tuple(parts), place=place)
+            return (x.conjunction if kind == "all" else x.disjunction)(parts, place)
         return reduce(lambda a, b: x.Apply(type=INT, op="+", operands=(a, b), place=place), parts)
