@@ -15,8 +15,8 @@ import click
 from leasehold.checker.explain.machines import KnownMachines
 from leasehold.checker.history.chains import read_chain
 from leasehold.checker.history.fold import MachineOf
-from leasehold.cli.common import Exit, F, console, json_option, print_json, verb
-from leasehold.cli.leases import lease_table, one_lease, unit_table, units_of
+from leasehold.cli.common import Exit, F, as_option, console, json_option, print_json, verb
+from leasehold.cli.leases import client_table, lease_table, one_lease, query_table, slice_table, unit_table, units_of
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.events.event import AnyEvent
 from leasehold.impl.server.client import Client, ClientError, NotFound, Unreachable, sockets
@@ -34,7 +34,7 @@ _UNTAKEN = {"ignored": "ignored it", "unmoved": "did not take it: no guard holds
 
 
 def at_options(command: F) -> F:
-    """--at and --json."""
+    """--at, --as and --json."""
     return click.option(
         "--at",
         "at",
@@ -43,7 +43,7 @@ def at_options(command: F) -> F:
         envvar="LEASEHOLD_AT",
         show_envvar=True,
         help="An actor's control socket, its configuration, or a folder of sockets; default: the current folder.",
-    )(json_option(command))
+    )(as_option(json_option(command)))
 
 
 # A verb of a client: 2 where no actor answers, 1 where one refuses.
@@ -142,6 +142,14 @@ def length(text: str, about: dict[str, Any], option: str) -> int:
     help="For the holder's own policies and handlers; no other actor sees it.",
 )
 @click.option("--after", multiple=True, metavar="LEASE", help="Guests do not join before this lease is active.")
+@click.option("--broker", help="The broker that is asked; default: that of the holder's settings, or one it trusts.")
+@click.option("--site", help="The site at which the units are to be; default: the broker chooses.")
+@click.option("--least", type=click.IntRange(1), help="Units with which you are content at first; default: --units.")
+@click.option("--least-term", help="The length of a first term with which you are content; default: --term.")
+@click.option("--latest-start", help="Until when the first term may begin; then it ends as much later.")
+@click.option("--group", metavar="ID", help="The leases without which this one is of no use; all come, or none.")
+@click.option("--of", "count", type=click.IntRange(2), metavar="COUNT", help="How many leases the group has.")
+@click.option("--slice", metavar="NAME", help="The slice whose properties the lease shares (`leasehold slice`).")
 @click.option("--lease", help="The lease's name, TENANT:NUMBER; default: a new one.")
 @at_options
 def demand(
@@ -154,6 +162,14 @@ def demand(
     configuration: tuple[str, ...],
     local: tuple[str, ...],
     after: tuple[str, ...],
+    broker: str | None,
+    site: str | None,
+    least: int | None,
+    least_term: str | None,
+    latest_start: str | None,
+    group: str | None,
+    count: int | None,
+    slice: str | None,
     lease: str | None,
     at: Path,
     as_json: bool,
@@ -161,12 +177,18 @@ def demand(
     """Ask for units: a new lease, which is renewed until the demand is over.
 
     Returns when the demand is durable; `leasehold show` follows the lease. With --start the units are
-    reserved for a term that begins then.
+    reserved for a term that begins then. With --group nothing is used before all
+    leases of the group have their tickets; if one is denied, the others are closed.
 
     Example:  leasehold demand --units 2 --until 2h
               leasehold demand --units 4 --until 30m --term 5m --at tenant.sock
               leasehold demand --units 1 --start 1h --until 3h --type gpu --configuration image=web
+              leasehold demand --units 1 --until 1h --broker market --site rack-2
+              leasehold demand --units 8 --least 2 --until 1h --latest-start 6h
+              leasehold demand --units 4 --until 1h --group job --of 2 --broker market
     """
+    if (group is None) != (count is None):
+        raise click.UsageError("--group and --of go together: a group has an id, and a number of leases")
     client, about = taker(at)
     answer = client.post(
         "demand",
@@ -180,6 +202,13 @@ def demand(
         configuration=fields_given(configuration) or None,
         local=fields_given(local) or None,
         after=list(after) or None,
+        broker=broker,
+        site=site,
+        least=least,
+        least_term=length(least_term, about, "--least-term") if least_term else None,
+        latest_start=moment(latest_start, about, "--latest-start") if latest_start else None,
+        group={"id": group, "count": count} if group is not None else None,
+        slice=slice,
     )
     told(as_json, answer, answer["lease"])
 
@@ -187,10 +216,12 @@ def demand(
 @client_verb()
 @at_options
 @click.option("--all", "show_all", is_flag=True, help="Also leases that are over.")
-def leases(at: Path, as_json: bool, show_all: bool) -> None:
+@click.option("--slice", metavar="NAME", help="Those of a slice alone, as their holder knows it.")
+def leases(at: Path, as_json: bool, show_all: bool, slice: str | None) -> None:
     """List leases, with their state at each actor that answers.
 
     Example:  leasehold leases
+              leasehold leases --slice web
               leasehold leases --at /run/leasehold --all --json
     """
     actors = answering(at)
@@ -201,11 +232,101 @@ def leases(at: Path, as_json: bool, show_all: bool) -> None:
         except ClientError as error:
             warn(error)
     lasting = {row["lease"] for row in rows if show_all or not row["over"]}
+    if slice is not None:
+        takers = {about["name"] for _, about in actors if about["takes_demands"]}
+        lasting &= {row["lease"] for row in rows if row["actor"] in takers and _slice_of(row) == slice}
     rows = [row for row in rows if row["lease"] in lasting]
     if as_json:
         print_json({"now": actors[0][1]["now"], "tick_seconds": actors[0][1]["tick_seconds"], "leases": rows})
     else:
         console().print(lease_table(rows, [about for _, about in actors]))
+
+
+def _slice_of(row: dict[str, Any]) -> object:
+    """The slice of a lease, by its record at the holder, or else by its demand."""
+    known = [row["data"].get("local"), row.get("wish")]
+    return next((of["slice"] for of in known if isinstance(of, dict) and of.get("slice")), None)
+
+
+@client_verb()
+@click.argument("name", required=False)
+@click.option("--property", "properties", metavar="NAME=VALUE", multiple=True, help="For the brokers' policies.")
+@click.option("--configuration", metavar="NAME=VALUE", multiple=True, help="For the sites: what the units are for.")
+@click.option("--local", metavar="NAME=VALUE", multiple=True, help="For the holder's own policies and handlers.")
+@click.option("--remove", is_flag=True, help="Remove the slice, which has no leases any more.")
+@at_options
+def slice(
+    name: str | None,
+    properties: tuple[str, ...],
+    configuration: tuple[str, ...],
+    local: tuple[str, ...],
+    remove: bool,
+    at: Path,
+    as_json: bool,
+) -> None:
+    """Say which properties the leases of a slice share; without NAME, list the slices.
+
+    All properties of the slice are said at once, in place of those before. A lease that begins has them
+    besides its own, which go before. Leases that run hear of a change with their next extension.
+
+    Example:  leasehold slice web --configuration image=web-2 --property user=physics
+              leasehold demand --units 2 --until 2h --slice web
+              leasehold slice
+              leasehold slice web --remove
+    """
+    said = {"properties": properties, "configuration": configuration, "local": local}
+    if remove and any(said.values()):
+        raise click.UsageError("a slice is removed, or has properties; leave one out")
+    if name is None:
+        if remove or any(said.values()):
+            raise click.UsageError("name the slice")
+        rows = [row for rows, _ in everywhere(lambda client: client.get("slices"), at) for row in rows]
+        if as_json:
+            print_json({"slices": rows})
+        else:
+            console().print(slice_table(rows))
+        return
+    client, _ = taker(at)
+    body: dict[str, Any] = {"remove": True} if remove else {kind: fields_given(words) for kind, words in said.items()}
+    told(as_json, client.post("slices", name, **body), name)
+
+
+@client_verb()
+@at_options
+@click.option("--type", "kind", help="Of this type of unit only.")
+def query(at: Path, as_json: bool, kind: str | None) -> None:
+    """Ask brokers and sites what can be had: units by type and site, and how many are free when.
+
+    An answer promises nothing and changes nothing; `leasehold demand` asks for units.
+
+    Example:  leasehold query
+              leasehold query --at market.sock --type gpu --json
+    """
+    answers = [answer for answer, _ in everywhere(lambda client: client.get("query"), at) if answer["answers"]]
+    for answer in answers:
+        for said in answer["answers"].values():
+            said["inventory"] = [entry for entry in said["inventory"] if kind in (None, entry["type"])]
+    if as_json:
+        print_json({"actors": answers})
+    else:
+        console().print(query_table(answers))
+
+
+@client_verb()
+@at_options
+def clients(at: Path, as_json: bool) -> None:
+    """List the clients of actors: what each may do, what its leases have now, and what is left of its quota.
+
+    A client that may not see all sees itself.
+
+    Example:  leasehold clients --as operator.key
+    """
+    answers = everywhere(lambda client: client.get("clients"), at)
+    rows = [(about["name"], row) for rows, about in answers for row in rows]
+    if as_json:
+        print_json({"clients": [{"actor": actor, **row} for actor, row in rows]})
+    else:
+        console().print(client_table([row for _, row in rows], [actor for actor, _ in rows]))
 
 
 def from_each(

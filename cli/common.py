@@ -214,6 +214,30 @@ def settings_of(ctx: click.Context, param: click.Parameter, settings: Mapping[st
     return values
 
 
+def _act_as(ctx: click.Context, param: click.Parameter, path: Path | None) -> None:
+    """An option to sign with a key what is asked of actors while the verb runs."""
+    if path is not None:
+        from leasehold.impl.identity.keys import KeyFault, PrivateKey  # seldom asked for
+        from leasehold.impl.server.client import acting_as
+
+        try:
+            key = PrivateKey.load(path)
+        except KeyFault as fault:
+            raise click.UsageError(f"--as: {fault}") from None
+        ctx.with_resource(acting_as(key))
+
+
+as_option = click.option(
+    "--as",
+    "key_file",
+    type=click.Path(path_type=Path),
+    metavar="KEYFILE",
+    envvar="LEASEHOLD_KEY",
+    show_envvar=True,
+    expose_value=False,
+    callback=_act_as,
+    help="Ask as the client whose private key this is, where an actor has clients.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 set_option = click.option(
     "--set",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from leasehold.cli.common import say, verb
+from leasehold.cli.common import as_option, say, verb
 from leasehold.cli.sources import SOURCE_REFUSALS, named_in_errors
 from leasehold.impl.events.chain import ChainVerifier, Verified
 from leasehold.impl.events.event import AnyEvent, read
@@ -29,6 +29,7 @@ PAUSE_SECONDS = 1.0  # between two looks for more
 @click.option("--follow", is_flag=True, help="Go on with those that come later, until Ctrl-C.")
 @click.option("--trust", type=click.Path(path_type=Path), help="A trust set: verify the chain with its keys.")
 @click.option("--unsigned", is_flag=True, help="Verify a file also where nobody has signed its end.")
+@as_option
 @click.option("--json", "as_json", is_flag=True, help="Print the lines themselves, as a file of events has them.")
 def events(
     source: str, actor: str, after: int, follow: bool, trust: Path | None, unsigned: bool, as_json: bool

@@ -19,8 +19,10 @@ from leasehold.checker.host.deadline import LEAST_GRACE, OutOfTime, alarm_at
 from leasehold.checker.host.verdicts import keep_verdicts
 from leasehold.cli import search
 from leasehold.cli.common import Exit, console, no_such, print_json, system_options, verb, warn_of_values
+from leasehold.faults.model.lowering import without_effect
 from leasehold.reports import terminal
 from leasehold.reports.commands import crash_command, replay_command
+from leasehold.reports.crash_words import lasting_words
 from leasehold.reports.json_report import convergence_json, json_report
 from leasehold.spec import System, load
 
@@ -86,16 +88,19 @@ def explore(
     properties. A checkpoint is also written at the limit of memory, and every half hour.
 
     With --faults, actors crash at any point of any step and restart (crash=N), all at once (power_cut=N), and messages
-    are lost, received twice or overtake (lose, duplicate, reorder: N or any). The properties are decided under these
-    faults, and so is whether the system returns, once faults stop, to a state that is reachable without any.
+    are lost, received twice or overtake (lose, duplicate, reorder: N or any); clocks are ahead by up to N ticks
+    (skew=N), or fast or slow by up to N percent (drift=N). docs/reference/faults.md has all. The properties are decided
+    under these faults, and so is whether the system returns, once faults stop, to a state that is reachable without
+    any.
 
     Properties of infinite runs are decided under the fairness that the system declares. Under --fairness none, those
     that need fairness fail, with the reason.
 
     With --symmetry, one state is visited for each orbit: for all states that differ only in which instance of a role is
     which. The number of states in the orbits is printed. Where the specification or a property distinguishes instances,
-    and where one is about fair runs, all states are visited; also where machines hold the names of others, and that
-    takes longer than all states in C (--engine reference visits orbits all the same). The choice is said at the start.
+    and where one is about fair runs, all states are visited; also where machines hold the names of others, and a sample
+    says that orbits are too small to save time (an engine that is named visits them all the same). The choice is said
+    at the start.
 
     With --only, the other properties are not decided.
 
@@ -119,7 +124,9 @@ def explore(
     asked, began = only_these(model, only) if only else model, time.perf_counter()
     exploration = search.explore_with_progress(asked, limits, budget, engine, symmetry, fairness)
     after, not_asked = None, ""
-    if exploration.graph is not None and budget is not None and budget.passes:
+    if budget is not None and not budget.passes:
+        not_asked = lasting_words(budget, budget.byzantine)
+    elif exploration.graph is not None and budget is not None:
         after, not_asked = _convergence(model, exploration, engine, limits, began)
     if only:
         wanted = {*only, *_ALWAYS_JUDGED}
@@ -135,16 +142,20 @@ def explore(
             report["faults"] = str(budget)
             report["convergence"] = None if after is None else convergence_json(after)
             report["why_not_asked"] = not_asked
+            report["without_effect"] = without_effect(model, budget)
         print_json(report)
     else:
         replay = partial(replay_command, model, system, options=options)
-        _print(exploration, show, brief, replay, with_left_over=not only and budget is None)
+        idle = {} if budget is None else without_effect(model, budget)
+        _print(exploration, show, brief, replay, not only and budget is None, idle)
         if after is not None:
             under = "" if fairness is Fairness.SPEC else f", --fairness {fairness}"
             more = crash_command(model, system, str(budget))
-            terminal.convergence(console(), after, f"{budget}{under}", brief, more)
+            terminal.convergence(console(), after, f"{budget}{under}", brief, more, model.ends is not None)
         if not_asked:
-            console().print(f"\nnot checked whether it stabilises: {not_asked}", markup=False, soft_wrap=True)
+            console().print(
+                f"\nfaults {budget}\nnot checked whether it stabilises: {not_asked}", markup=False, soft_wrap=True
+            )
     code = Exit.VIOLATED if after is not None and after.converges is False else search.exit_code(exploration)
     return Exit.INTERRUPTED if not_asked.startswith("interrupted") and code == Exit.HOLDS else code
 
@@ -177,10 +188,16 @@ def _check_property(model: System, option: str, name: str) -> None:
 
 
 def _print(
-    exploration: Exploration, show: tuple[str, ...], brief: bool, replay: Callable[[str], str], with_left_over: bool
+    exploration: Exploration,
+    show: tuple[str, ...],
+    brief: bool,
+    replay: Callable[[str], str],
+    with_left_over: bool,
+    idle: Mapping[str, str],
 ) -> None:
     screen = console()
     terminal.headline(screen, exploration)
+    terminal.idle_faults(screen, idle)
     terminal.properties(screen, exploration.properties, stopped=exploration.why_incomplete)
     if with_left_over:
         expectation = expectation_for(exploration.system)

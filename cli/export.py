@@ -77,7 +77,7 @@ def compile_(system: str, settings: Mapping[str, str], as_json: bool, out: Path 
     type=click.IntRange(min=1, max=100),
     default=SLOTS,
     show_default=True,
-    help="With promela: messages for which a channel without a capacity has room between two machines.",
+    help="With promela: messages for which a channel without a capacity has room; a queue for each receiver.",
 )
 def export(system: str, settings: Mapping[str, str], as_json: bool, to: str, out: Path | None, slots: int) -> None:
     """Write SYSTEM as a model that another checker explores.

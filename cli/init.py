@@ -30,7 +30,13 @@ _ALONE = tuple(name for name in ("starter", *SHIPPED) if name != "contention")  
 @click.argument("path")
 @click.option("--in", "parent", type=click.Path(path_type=Path), default=Path(), help="Folder that PATH begins in.")
 @click.option(
-    "--from", "template", type=click.Choice(_ALONE), default="starter", show_default=True, help="System to copy."
+    "--from",
+    "template",
+    type=click.Choice(_ALONE),
+    default="starter",
+    show_default=True,
+    metavar="SYSTEM",
+    help=f"System to copy: {', '.join(_ALONE)}.",
 )
 def init(path: str, parent: Path, template: str) -> None:
     """Write a small commented system into a new or empty folder PATH, named as its last part is.

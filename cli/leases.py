@@ -31,6 +31,75 @@ def lease_table(rows: Sequence[dict[str, Any]], abouts: Sequence[dict[str, Any]]
     return table
 
 
+def query_table(answers: Sequence[dict[str, Any]]) -> Table:
+    """A row for each stock of a broker, and each type of a site: how many units there are, and are free when."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("actor", "as", "type", "site", "units", "free"):
+        table.add_column(name)
+    for answer in answers:
+        now, tick = answer["now"], answer["tick_seconds"]
+        for role, said in answer["answers"].items():
+            for entry in said["inventory"]:
+                free = "; ".join(_free(period, now, tick) for period in entry["free"][:3]) or "none"
+                more = len(entry["free"]) - 3
+                table.add_row(
+                    answer["name"],
+                    role,
+                    entry["type"],
+                    entry.get("site", answer["name"]),
+                    str(entry["units"]),
+                    f"{free}; and {more} later times" if more > 0 else free,
+                )
+    if not table.rows:
+        table.add_row("no broker or site here has units", *[""] * 5)
+    return table
+
+
+def _free(period: Mapping[str, int], now: int, tick: float) -> str:
+    if period["from"] <= now:
+        return f"{period['units']} now"
+    return f"{period['units']} in {span(period['from'] - now, tick)}"
+
+
+def client_table(rows: Sequence[dict[str, Any]], actors: Sequence[str]) -> Table:
+    """A row for each client of each actor: what it may do, what it has, and what is left of its quota.
+
+    Args:
+        rows: the clients.
+        actors: whose client each is.
+    """
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("client", "of", "may", "leases", "left", "units x ticks", "left", "in each"):
+        table.add_column(name)
+    for row, actor in zip(rows, actors, strict=True):
+        leases = str(row["leases"]), _left_of(row["leases_most"], row["leases"])
+        used = "" if row["unit_ticks"] is None else str(row["unit_ticks"])
+        charged = used, _left_of(row["unit_ticks_most"], row["unit_ticks"])
+        period = "" if row["per"] is None else f"{row['per']} ticks"
+        table.add_row(row["client"], actor, ", ".join(row["may"]), *leases, *charged, period)
+    if not rows:
+        table.add_row("no clients")
+    return table
+
+
+def slice_table(rows: Sequence[dict[str, Any]]) -> Table:
+    """A row for each slice: what its leases share, and which these are."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("slice", "properties", "configuration", "local", "leases"):
+        table.add_column(name)
+    for row in rows:
+        lists = (row.get(kind, {}) for kind in ("properties", "configuration", "local"))
+        shown = [", ".join(f"{name}={value}" for name, value in of.items()) for of in lists]
+        table.add_row(row["slice"], *map(Text, shown), ", ".join(sorted(row["leases"], key=lease_order)))
+    if not rows:
+        table.add_row("no slices")
+    return table
+
+
+def _left_of(most: int | None, used: int | None) -> str:
+    return "any number" if most is None or used is None else str(max(0, most - used))
+
+
 def unit_table(rows: Sequence[dict[str, Any]], abouts: Sequence[dict[str, Any]]) -> Table:
     """A row for each unit: its state, since when, its lease, what its record says besides, and what happened last."""
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -125,7 +194,7 @@ def explained(machine: dict[str, Any], abouts: Sequence[dict[str, Any]]) -> Iter
         yield f"  It was over, and is forgotten since tick {when}{_why(machine, now, tick)}."
         return
     if machine["wish"]:
-        yield f"  {_wish(machine['wish'], now, tick)}"
+        yield f"  {_wish(machine['wish'], machine['client'] or 'Somebody', now, tick)}"
     if not machine["over"]:
         yield from (f"  {line}" for line in _held(machine))
     yield from (f"  {line}" for line in _reasons(machine["data"]))
@@ -259,13 +328,17 @@ def span(ticks: int, tick_seconds: float) -> str:
     return f"{seconds / 3600:.3g} h" if seconds < 172_800 else f"{seconds / 86_400:.3g} days"
 
 
-def _wish(wish: dict[str, Any], now: int, tick: float) -> str:
+def _wish(wish: dict[str, Any], who: str, now: int, tick: float) -> str:
+    group = wish.get("group")
+    if wish.get("ended") and group:
+        return f"Its group {group['id']} is over: {wish['ended']}."
     left = f"for another {span(wish['until'] - now, tick)}" if wish["until"] > now else "no longer"
     kind = f" of type {wish['type']}" if wish.get("type") else ""
     later = f", from {_time(wish['start'], now, tick)} on" if wish.get("start", 0) > now else ""
     waits = f", and its guests wait for {', '.join(wish['after'])}" if wish.get("after") else ""
     units = counted(wish["units"], "unit")
-    return f"Somebody wants {units}{kind} {left}, in terms of {span(wish['term'], tick)}{later}{waits}."
+    others = f", with the others of group {group['id']}, {group['count']} leases, or not at all" if group else ""
+    return f"{who} wants {units}{kind} {left}, in terms of {span(wish['term'], tick)}{later}{waits}{others}."
 
 
 def _message(message: dict[str, Any], over: bool) -> str:

@@ -39,18 +39,28 @@ SECTIONS: dict[str, dict[str, str]] = {
         "run": "run:run",
         "demand": "client:demand",
         "leases": "client:leases",
+        "slice": "client:slice",
+        "query": "client:query",
         "show": "client:show",
         "explain": "explain:explain",
         "extend": "client:extend",
         "close": "client:close",
+        "stock": "delegations:stock",
+        "delegate": "delegations:delegate",
+        "undelegate": "delegations:undelegate",
+        "delegations": "delegations:delegations",
+        "package": "packages:package",
         "begin": "client:begin",
         "tell": "client:tell",
         "units": "client:units",
         "recover": "client:recover",
+        "clients": "client:clients",
         "events": "events:events",
         "verify": "verify:verify",
         "conform": "conform:conform",
         "replay": "replay:replay",
+        "simulate": "simulate:simulate_",
+        "harness": "harness:harness",
         "migrate": "migrate:migrate",
     },
     "Keys and trust": {
@@ -62,6 +72,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "revoke": "trust:revoke_",
         "remove-actor": "trust:remove_actor",
         "readdress": "trust:readdress_",
+        "tickets": "delegations:tickets",
     },
 }
 
@@ -74,7 +85,7 @@ def cli() -> None:
     """Check systems of interacting recoverable state machines, written in YAML, and run them.
 
     SYSTEM is a shipped system (lease, two_phase_commit, three_phase_commit, three_phase_commit_termination,
-    contention) or a folder that holds system.yaml.
+    contention, delegation, group, grace_period, agent) or a folder that holds system.yaml.
 
     \b
     Start here:  leasehold check lease

@@ -19,7 +19,7 @@ from leasehold.checker.recovery.cases.path_case import CaseError, PathCase
 from leasehold.checker.recovery.cases.stored import settings_of, stored_cases
 from leasehold.checker.verify.result import path_of
 from leasehold.cli import search
-from leasehold.cli.common import Exit, console, no_such, print_diagnostics, say, set_option, verb
+from leasehold.cli.common import Exit, as_option, console, no_such, print_diagnostics, say, set_option, verb
 from leasehold.cli.sources import SOURCE_REFUSALS, stretch_at
 from leasehold.faults.model import BudgetError
 from leasehold.impl.events.event import StepEvent
@@ -58,6 +58,7 @@ class Beginning:
 
 @verb(refusals={**SOURCE_REFUSALS, BudgetError: Exit.BAD_SPEC, CaseError: Exit.BAD_SPEC})
 @click.argument("words", nargs=-1, metavar="SYSTEM|PLACE...")
+@as_option
 @click.option("--actors", is_flag=True, help="Serve the operations page of the running actors at PLACE.")
 @click.option(
     "--audit",

@@ -12,7 +12,7 @@ import click
 
 from leasehold.checker.explain.explanation import has_begun
 from leasehold.checker.history.chains import read_chain
-from leasehold.cli.common import Exit, F, set_option
+from leasehold.cli.common import Exit, F, as_option, set_option
 from leasehold.impl.events.chain import ChainError
 from leasehold.impl.events.event import AnyEvent, EventError, RecoveredEvent, read
 from leasehold.impl.events.stretches import stretches
@@ -40,8 +40,9 @@ SOURCE_REFUSALS: dict[type[Exception], Exit] = {
 
 
 def source_options(command: F) -> F:
-    """--system, --set, --trust and --unsigned."""
+    """--system, --set, --trust, --unsigned and --as."""
     options: Iterable[Callable[[F], F]] = (
+        as_option,
         click.option("--unsigned", is_flag=True, help="Take a file also where nobody has signed its end."),
         click.option("--trust", type=click.Path(path_type=Path), help="A trust set: check signatures with its keys."),
         set_option,

@@ -33,6 +33,7 @@ from leasehold.cli.sources import (
     stretch_titles,
 )
 from leasehold.cli.verify_files import ViolationFiles
+from leasehold.cli.verify_policy import verify_policies
 from leasehold.cli.verify_seeded import verify_seeded
 from leasehold.impl.events.chain import ChainError
 from leasehold.impl.identity.trust import NAME, Trust
@@ -79,6 +80,11 @@ def _address(ctx: click.Context, param: click.Parameter, text: str | None) -> tu
     type=click.Path(path_type=Path),
     help="A file with a property of your own in SQL; may be given several times.",
 )
+@click.option(
+    "--policy",
+    metavar="NAME[,SETTING=VALUE]",
+    help="Ask the properties of this policy instead; SOURCES are the events of brokers that decide by it.",
+)
 @click.option("--complete", is_flag=True, help="Nothing comes later: every run is over with its last event.")
 @click.option(
     "--db",
@@ -122,6 +128,7 @@ def verify(
     names: tuple[str, ...],
     own: tuple[Path, ...],
     queries: tuple[Path, ...],
+    policy: str | None,
     complete: bool,
     url: str,
     answer_seconds: float,
@@ -147,6 +154,7 @@ def verify(
     Example:  leasehold verify tenant.jsonl broker.jsonl site.jsonl --trust trust.yaml
               leasehold verify *.jsonl --set max_units=4 --property quarantine --draw pictures
               leasehold verify tenant.yaml broker.yaml site.yaml --follow --metrics :9464
+              leasehold verify broker.jsonl --policy auction,credits=1000
     """
     if seeded is not None:
         if sources:
@@ -155,6 +163,10 @@ def verify(
     if not sources:
         raise click.UsageError("Missing argument 'SOURCES...'.")
     _check_options(follow, seconds, metrics, name)
+    if policy is not None:
+        if follow or names or own or queries:
+            raise click.UsageError("--policy goes with none of --follow, --property, --more and --query")
+        return verify_policies(policy, sources, trust, unsigned, url, as_json)
     *earlier, last = played_stretches(system, settings, sources, own)
     model = last.played.model
     for one in names:

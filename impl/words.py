@@ -29,6 +29,20 @@ def check_name(kind: str, name: str, known: Iterable[str]) -> str:
     return name
 
 
+OVER = " over "
+
+
+def over(machine: str, channel: str) -> str:
+    """`room over keys`: a machine, and the channel whose messages are numbered apart; the machine alone without one."""
+    return f"{machine}{OVER}{channel}" if channel else machine
+
+
+def parted(text: str) -> tuple[str, str]:
+    """The machine and the channel that `over` has put together."""
+    machine, _, channel = text.partition(OVER)
+    return machine, channel
+
+
 def together(parts: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))

@@ -16,6 +16,7 @@ from leasehold.checker.crash.unmet import FILE, Unmet
 from leasehold.checker.explore import PropertyResult
 from leasehold.checker.explore.expectations import expectation_for
 from leasehold.faults.model import Budget
+from leasehold.faults.model.lowering import without_effect
 from leasehold.impl.words import counted
 from leasehold.reports import crash_words, terminal
 from leasehold.reports.commands import case_command, replay_command
@@ -93,6 +94,7 @@ def report(
 ) -> None:
     """All of it: counts, whether the system stabilises, what breaks, and the cells."""
     terminal.headline(screen, analysis.faulty)
+    terminal.idle_faults(screen, without_effect(analysis.system, analysis.budget))
     counts(screen, analysis)
     not_met(screen, missed)
     stabilises(screen, analysis)
@@ -115,6 +117,7 @@ def brief(
     sentence, style = verdict(analysis, differ)
     screen.print(Text(sentence, style=f"bold {style}"), soft_wrap=not screen.is_terminal)
     asked(screen, f"{analysis.budget} (system.yaml)", settings)
+    terminal.idle_faults(screen, without_effect(analysis.system, analysis.budget))
     cases = f", {len(analysis.cases):,} cases of a crash" if analysis.complete else ""
     screen.print(f"{analysis.faulty.distinct:,} distinct states{cases}", markup=False)
     not_met(screen, missed, named=not differ)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # they take a while to load
     from leasehold.checker.crash.analysis import CellVerdict, CrashReport
     from leasehold.checker.crash.cases import Case, WorstCase
     from leasehold.checker.crash.convergence import Convergence
+    from leasehold.faults.model import Budget
 
 
 def cell_name(control: Sequence[str]) -> str:
@@ -44,17 +45,18 @@ def convergence_words(report: CrashReport) -> str:
     """Says whether the system stabilises, or why that was not checked."""
     after, budget = report.convergence, report.budget
     if after is None:
-        why = (
-            why_incomplete(report)
-            if not report.complete
-            else "an actor may halt for good"
-            if budget.halt
-            else "clocks continue to differ"
-            if budget.skew
-            else f"{byzantine_name(report)} may do anything"
-        )
+        why = lasting_words(budget, byzantine_name(report)) if report.complete else why_incomplete(report)
         return f"not checked whether it stabilises: {why}"
     return stabilises_words(after)
+
+
+def lasting_words(budget: Budget, byzantine: str) -> str:
+    """Says what is not over once the faults of a budget stop; empty if all is. The Byzantine actor by a name."""
+    if budget.passes:
+        return ""
+    if budget.halt:
+        return "an actor may halt for good"
+    return "clocks continue to differ" if budget.skew or budget.drift else f"{byzantine} may do anything"
 
 
 def byzantine_name(report: CrashReport) -> str:

@@ -50,6 +50,7 @@ _ROWS: Mapping[str, RowKind] = {
     "partition": "partition",
     "heal": "heal",
     "skew": "skew",
+    "drift": "skew",
     **{fault.name: "halt" if fault.lasts else "crash" for fault in catalogue() if fault.stops},
 }
 _SPANNING = {"clock", "other", "partition", "heal", "skew"}

@@ -89,6 +89,12 @@ def _alike(orbits: Orbits) -> str:
     return ", and ".join(" with ".join(group) for group in orbits.groups)
 
 
+def idle_faults(screen: Console, reasons: Mapping[str, str]) -> None:
+    """Prints the faults of a budget that can strike nothing, with the reasons."""
+    for fault, reason in reasons.items():
+        screen.print(f"[yellow]{fault} strikes nothing: {escape(reason)}[/]", soft_wrap=True)
+
+
 _AT_A_GLANCE = 12  # properties that hold and still get a line each
 
 
@@ -310,8 +316,13 @@ def _wrapped(screen: Console, text: str, indent: str) -> list[str]:
     return textwrap.wrap(text, screen.width, subsequent_indent=indent, break_long_words=False) or [text]
 
 
-def convergence(screen: Console, recovery: Convergence, faults: str, brief: bool, more: str) -> None:
-    """Checks whether the system stabilises by itself once faults stop, and how fast; `more` says where it does not."""
+def convergence(
+    screen: Console, recovery: Convergence, faults: str, brief: bool, more: str, with_ends: bool = True
+) -> None:
+    """Checks whether the system stabilises by itself once faults stop, and how fast; `more` says where it does not.
+
+    A system without `ends` is told of them where the run comes to rest.
+    """
     screen.print(
         f"\nfaults {faults}: {recovery.legal_states:,} legal states, {recovery.recovery_states:,} recovery states",
         markup=False,
@@ -320,6 +331,9 @@ def convergence(screen: Console, recovery: Convergence, faults: str, brief: bool
     if recovery.converges is False and recovery.path is not None:
         path(screen, recovery.path, brief)
         screen.print(f"what a legal state has otherwise:  {more}", markup=False, soft_wrap=True)
+        if not with_ends and recovery.path.loop is not None and recovery.path.loop >= len(recovery.path):
+            text = "if the system may rest there:  name the condition under `ends` in invariants.yaml"
+            screen.print(text, markup=False, soft_wrap=True)
 
 
 def stabilises(screen: Console, recovery: Convergence | None, sentence: str, verbose: bool = True) -> None:

@@ -18,12 +18,14 @@ ROOT = Path(__file__).resolve().parents[1]
 # What takes longest comes first, so that no core is idle in the end.
 GENERATED: list[tuple[str, list[str]]] = [
     ("docs/tutorial.md", ["tests/tutorial/render.py"]),
+    ("reports/policies.html", ["-m", "tests.checker.policies.page"]),
     ("docs/lease_cells.md", ["tests/lease_cells.py"]),
     ("spec/language/leasehold.schema.json", ["-m", "leasehold", "schema", "specification"]),
     *((f"docs/reference/schemas/{kind}.schema.json", ["-m", "leasehold", "schema", kind]) for kind in MODELS),
     ("docs/reference/diagnostics.md", ["tests/reference.py", "diagnostics"]),
     ("docs/reference/keys.md", ["tests/reference.py", "keys"]),
     ("docs/reference/faults.md", ["tests/reference.py", "faults"]),
+    ("docs/reference/drivers.md", ["-m", "tests.impl.drivers.page"]),
     ("docs/reference/command_line.md", ["tests/cli/reference.py"]),
     ("docs/reference/attacks.md", ["-m", "tests.impl.attacks.page"]),
     ("docs/mutants.md", ["-m", "tests.mutants.page"]),

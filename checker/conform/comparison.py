@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from leasehold.checker.explore.ground import GroundMachine, GroundOffer, GroundPiece, Move
@@ -27,14 +28,17 @@ from leasehold.faults.model.lowering import DOWN, UP
 from leasehold.faults.simulation.steps import LoggedStep
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.core import Core, Named, Program
+from leasehold.impl.core.sparse import modelled_fields
 from leasehold.impl.core.values import ValueFault, from_plain
 from leasehold.impl.core.work import Record
 from leasehold.impl.store.store import RecordKey
+from leasehold.impl.words import over, parted
 from leasehold.spec.language.lower.lowering import work_of
 from leasehold.spec.language.model import Call
 from leasehold.spec.language.types import Type, show, show_plain
 
-MachineLane: TypeAlias = tuple[str, str, str]  # a lease, the machine that sends, the machine that receives
+# A lease, the machine that sends, and the one that receives, with the channel if that has numbers of its own (`over`).
+MachineLane: TypeAlias = tuple[str, str, str]
 Message: TypeAlias = tuple[str, tuple[Any, ...]]  # its name and fields
 
 
@@ -98,11 +102,24 @@ class StepComparison:
         if machine is not None:
             self.compared += 1
             try:
-                self._compare(step, machine)
+                self._compare(self._modelled(step), machine)
             except SpecFault as fault:
                 self.differs(step, "shows that", str(fault), "one choice, and values of its types")
         for one in (step, *step.driven):
             self.take(one.key, durable(one, one.after))
+
+    def modelled(self, message: str, fields: tuple[Any, ...]) -> Message:
+        """A message of a run as the model has it."""
+        return message, modelled_fields(self.program.messages[message].fields, fields)
+
+    def _modelled(self, step: LoggedStep) -> LoggedStep:
+        """A step with the fields of its event and of its messages as the model has them."""
+        sends = [(at, *self.modelled(message, fields)) for at, message, fields in step.sends]
+        if step.event is None or not step.event[1]:
+            return replace(step, sends=sends)
+        name, fields, neighbour, number, epoch = step.event
+        kinds = self.program.messages[name].fields if neighbour >= 0 else step.core.events.get(name, ())
+        return replace(step, sends=sends, event=(name, modelled_fields(kinds, fields), neighbour, number, epoch))
 
     def differs(self, step: LoggedStep, verb: str, actual: Any, expected: Any) -> None:
         """Says what a step does otherwise."""
@@ -132,7 +149,7 @@ class StepComparison:
             self._compare_move(step, state, machine, self.offered(step, machine, state), -1)
             return
         peer = self.program.neighbour(step.core, machine.instance, neighbour)
-        sender, lane = self.machine(peer), (step.lease, peer, step.key.machine)
+        sender, lane = self.machine(peer), (step.lease, peer, self.over(step.key.machine, name))
         if sender is None:
             return
         if not self.may_be(lane, number, (name, fields)):
@@ -189,7 +206,8 @@ class StepComparison:
             self._compare_numbers(step, [])
             return
         after, log = self.world.fired(tuple(state), machine, move, step.event[1], sender)
-        sent = [(self.name(e[0].channel.receiver, e[0].receiver), e[1], e[2]) for e in log if len(e) == 3]
+        receivers = ((self.name(e[0].channel.receiver, e[0].receiver), e) for e in log if len(e) == 3)
+        sent = [(self.over(name, e[1]), e[1], e[2]) for name, e in receivers]
         driven = [
             (e[0], e[1], e[2], e[3], "" if e[4] is None else e[4].name)
             for e in log
@@ -198,10 +216,10 @@ class StepComparison:
         self._compare_records(step, after, machine, driven)
         self._compare_sends(step, sent)
         before = self._numbers(step, step.before, "sent")
-        for peer, message, fields in sent:
-            lane = self.sent.setdefault((step.lease, step.key.machine, peer), {})
-            lane[before.get(peer, 0) + 1] = [(message, fields)]
-        self._compare_numbers(step, [peer for peer, _, _ in sent])
+        for to, message, fields in sent:
+            lane = self.sent.setdefault((step.lease, step.key.machine, to), {})
+            lane[before.get(to, 0) + 1] = [(message, fields)]
+        self._compare_numbers(step, [to for to, _, _ in sent])
         self._compare_calls(step, after, machine, work_of(machine.role, move.transition))
 
     def _is_unmade(self, step: LoggedStep, below: GroundMachine) -> bool:
@@ -210,30 +228,30 @@ class StepComparison:
         return below.role.of_run and self.known(RecordKey(step.lease, name)) is None
 
     def _numbers(self, step: LoggedStep, record: Record, which: str) -> dict[str, int]:
-        """The numbers of the last messages that a record has sent to, or received from, each neighbour."""
+        """The numbers of the last messages that a record has sent to, or received from, each neighbour, by lane."""
         core, at = step.core, self.program.machines[step.key.machine][1]
         if core.subsidiary:
             return {}
         cells = record[core.sent_at if which == "sent" else core.received_at]
         by_position = cells.items() if isinstance(cells, dict) else enumerate(cells)
-        return {self.program.neighbour(core, at, n): value for n, value in by_position if value}
+        return {self.program.lane(core, at, n): value for n, value in by_position if value}
 
     def _compare_numbers(self, step: LoggedStep, sent: Sequence[str]) -> None:
-        """The numbers of messages: one more for each neighbour that a message is sent to, and that of a new one."""
+        """The numbers of messages: one more for each lane that a message is sent over, and that of a new one."""
         assert step.event is not None
         wanted = {which: self._numbers(step, step.before, which) for which in ("sent", "received")}
-        for peer in sent:
-            wanted["sent"][peer] = wanted["sent"].get(peer, 0) + 1
+        for to in sent:
+            wanted["sent"][to] = wanted["sent"].get(to, 0) + 1
         if step.event[2] >= 0:
             at = self.program.machines[step.key.machine][1]
-            peer, received = self.program.neighbour(step.core, at, step.event[2]), wanted["received"]
-            received[peer] = max(received.get(peer, 0), step.event[3])
+            name, received = self.program.lane(step.core, at, step.event[2]), wanted["received"]
+            received[name] = max(received.get(name, 0), step.event[3])
         for which, expected in wanted.items():
             actual = self._numbers(step, step.after, which)
-            for peer in {**actual, **expected}:
-                if actual.get(peer, 0) != expected.get(peer, 0) and self.machine(peer) is not None:
-                    verb = f"has as last number {'to' if which == 'sent' else 'from'} {peer}"
-                    self.differs(step, verb, actual.get(peer, 0), expected.get(peer, 0))
+            for name in {**actual, **expected}:
+                if actual.get(name, 0) != expected.get(name, 0) and self.machine(parted(name)[0]) is not None:
+                    verb = f"has as last number {'to' if which == 'sent' else 'from'} {name}"
+                    self.differs(step, verb, actual.get(name, 0), expected.get(name, 0))
 
     def _compare_records(
         self, step: LoggedStep, after: Sequence[Any], machine: GroundMachine, driven: Sequence[tuple[Any, ...]]
@@ -289,11 +307,11 @@ class StepComparison:
         """
         sends = []
         for piece in pieces:
-            if piece.lane is not None and piece.lane.channel.kind != "fifo":
-                peer = self.name(*_receiver(piece))
-                lane = self.sent.get((step.lease, step.key.machine, peer))
+            if piece.lane is not None and not piece.lane.channel.durable:
+                to = self.over(self.name(*_receiver(piece)), piece.piece.event)
+                lane = self.sent.get((step.lease, step.key.machine, to))
                 if lane:
-                    sends.append((peer, (piece.piece.event, piece.fields(state, (), -1)), lane[max(lane)]))
+                    sends.append((to, (piece.piece.event, piece.fields(state, (), -1)), lane[max(lane)]))
         return sends
 
     # The state of a run
@@ -320,8 +338,8 @@ class StepComparison:
 
     def _compare_sends(self, step: LoggedStep, expected: Sequence[tuple[str, str, tuple[Any, ...]]]) -> None:
         """The messages that a step sends: to whom, and what."""
-        at, neighbour = self.program.machines[step.key.machine][1], self.program.neighbour
-        sends = [(neighbour(step.core, at, peer), message, fields) for peer, message, fields in step.sends]
+        at, lane = self.program.machines[step.key.machine][1], self.program.lane
+        sends = [(lane(step.core, at, to), message, fields) for to, message, fields in step.sends]
         if sorted(sends, key=repr) != sorted(expected, key=repr):
             texts = ([f"{self.written((n, fields))} to {to}" for to, n, fields in all_] for all_ in (sends, expected))
             self.differs(step, "sends", *texts)
@@ -330,6 +348,10 @@ class StepComparison:
         """A machine of the reference; None where that has not so many."""
         core, number = self.program.machines[name]
         return self.world.by_name.get((core.role, number))
+
+    def over(self, machine: str, message: str) -> str:
+        """A machine, and the channel of a message, if it is numbered apart."""
+        return over(machine, self.program.messages[message].channel)
 
     def name(self, role: str, number: int) -> str:
         """The name of a machine."""

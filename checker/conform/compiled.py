@@ -124,7 +124,7 @@ class CompiledMachines:
         sends: list[tuple[str, int, str, dict[str, Any]]] = []
         if why := self._works(step, instance, outcome, driven, now, sends):
             return why
-        if (actual := [(s.to, s.number, s.message, s.fields) for s in step.sends]) != sends:
+        if (actual := [(s.name, s.number, s.message, s.fields) for s in step.sends]) != sends:
             texts = ([f"{n} {number} to {to} {show_plain(f)}" for to, number, n, f in all_] for all_ in (sends, actual))
             return _words("it sends", *map(", ".join, texts))
         starts = [StartedCall(piece.task, piece.target) for piece in outcome.work if isinstance(piece, CallWork)]
@@ -192,7 +192,7 @@ class CompiledMachines:
 
     def _sent(self, instance: MachineInstance, piece: SendWork) -> tuple[str, int, str, dict[str, Any]]:
         number = instance.record[instance.core.sent_at][piece.neighbour]
-        to = self.program.neighbour(instance.core, instance.number, piece.neighbour)
+        to = self.program.lane(instance.core, instance.number, piece.neighbour)
         kinds, values = self.program.messages[piece.message].fields, piece.fields(instance.record)
         fields = {name: to_plain(kind, v) for (name, kind), v in zip(kinds, values, strict=True)}
         return to, number, piece.message, fields

@@ -12,6 +12,7 @@ from leasehold.impl.core.values import ValueFault, named_fields
 from leasehold.impl.core.work import Event, Outcome, Record
 from leasehold.impl.events.event import MachineRecord, MachineStep
 from leasehold.impl.store.store import RecordKey
+from leasehold.impl.words import parted
 
 
 class StepFault(ValueError):
@@ -67,8 +68,9 @@ class StepDecoder:
     def _numbers(self, core: Core, own: int, named: Mapping[str, int]) -> Any:
         numbers: Any = Numbers() if core.dynamic_neighbours else [0] * len(core.neighbours)
         for name, number in named.items():
-            role, other = self.machine(name)
-            at = core.position(role.role, other, own)
+            machine, channel = parted(name)
+            role, other = self.machine(machine)
+            at = core.position(role.role, other, own, channel)
             if at is None or number <= 0:
                 raise StepFault(f"{core.machine(own)} cannot have {number} as the number of a message of {name}")
             numbers[at] = number
@@ -100,9 +102,9 @@ class StepDecoder:
         if shape is None:
             raise StepFault(f"there is no message {step.event[:60]!r}")
         peer, other = self.machine(step.received.machine)
-        at = core.position(peer.role, other, number)
-        if at is None or (shape.sender, shape.receiver) != (peer.role, core.role):
-            raise StepFault(f"{step.machine} receives no {step.event} from {step.received.machine}")
+        at = core.position(peer.role, other, number, step.received.channel)
+        if at is None or (shape.sender, shape.receiver, shape.channel) != (peer.role, core.role, step.received.channel):
+            raise StepFault(f"{step.machine} receives no {step.event} from {step.received.name}")
         return step.event, self.values(step.event, shape.fields, step.fields), at, step.received.number, epoch
 
     def fields(self, core: Core, event: str, given: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -141,9 +143,10 @@ class StepDecoder:
         sends = []
         for sent in step.sends:
             peer, other = self.machine(sent.to)
-            at, shape = core.position(peer.role, other, number), self.program.messages.get(sent.message)
-            if at is None or shape is None or (shape.sender, shape.receiver) != (core.role, peer.role):
-                raise StepFault(f"{step.machine} sends no {sent.message[:60]} to {sent.to}")
+            at = core.position(peer.role, other, number, sent.channel)
+            shape, ends = self.program.messages.get(sent.message), (core.role, peer.role, sent.channel)
+            if at is None or shape is None or (shape.sender, shape.receiver, shape.channel) != ends:
+                raise StepFault(f"{step.machine} sends no {sent.message[:60]} to {sent.name}")
             sends.append((at, sent.message, self.values(sent.message, shape.fields, sent.fields)))
         kind = "taken" if step.transition else "ignored"
         return LoggedStep(

@@ -228,8 +228,8 @@ class LogConformance:
             self._say("record", event, f"{event.machine} is found in a record that {origin} has left")
         self._adopt(chain, event.actor, key, record)
         chain.digests[key] = record_digest(event.record)
-        for peer, number in event.record.sent.items():
-            self.receipts.base[event.lease, event.machine, peer] = number
+        for to, number in event.record.sent.items():
+            self.receipts.base[event.lease, event.machine, to] = number
         if event.serves:
             chain.serves[key] = event.serves
 
@@ -360,7 +360,8 @@ class LogConformance:
             return False
         core, _ = self.program.machines[one.machine]
         role = self.known.system.roles[core.role]
-        heard = {name: n for name, n in one.record.received.items() if one.received is None or n != one.received.number}
+        own = None if one.received is None else (one.received.name, one.received.number)
+        heard = [numbers for numbers in one.record.received.items() if numbers != own]
         moves = [tr for tr in role.transitions() if tr.source == one.source]
         first = one.source == before[0] and one.record.epoch == 1 and not heard and not any(m.internal for m in moves)
         return not first

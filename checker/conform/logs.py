@@ -6,7 +6,7 @@ source says that it ends, and has events.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from leasehold.checker.conform.coverage import Coverage, CoverageCollector
@@ -16,9 +16,10 @@ from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.history.chains import read_chain
 from leasehold.checker.history.merge import records
 from leasehold.impl.events.chain import ChainError, Tampering
-from leasehold.impl.events.event import AnyEvent, SealEvent
+from leasehold.impl.events.event import AnyEvent, MachineRecord, SealEvent
 from leasehold.impl.identity.trust import Trust
 from leasehold.spec.language.model import System
+from leasehold.spec.language.types import over_members
 
 
 @dataclass
@@ -112,13 +113,23 @@ def more_machines(system: System, logs: Iterable[WholeLog]) -> dict[str, int]:
     highest: dict[str, int] = {}
     for log in logs:
         for event in log.events:
-            for _, name, _ in records(event):
-                of, bracket, rest = name.partition("[")
-                if bracket and rest.rstrip("]").isdigit():
-                    highest[of] = max(highest.get(of, 0), int(rest.rstrip("]")))
+            for _, name, record in records(event):
+                for one in (name, *_entered(system, name, record)):
+                    of, bracket, rest = one.partition("[")
+                    if bracket and rest.rstrip("]").isdigit():
+                        highest[of] = max(highest.get(of, 0), int(rest.rstrip("]")))
     settings: dict[str, int] = {}
     for role in system.roles.values():
         counted = role.instance.counted_by
         if role.instance.dynamic and counted and highest.get(role.name, 0) >= role.count:
             settings[counted] = max(settings.get(counted, 0), highest[role.name] + 1)
     return settings
+
+
+def _entered(system: System, machine: str, record: MachineRecord) -> Iterator[str]:
+    """Yields the machines that a record has entries for."""
+    role = system.roles.get(machine.partition("[")[0])
+    for name, datum in role.data.items() if role is not None else ():
+        entries = record.data.get(name)
+        if over_members(datum.type) and isinstance(entries, dict):
+            yield from entries

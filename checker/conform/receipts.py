@@ -21,6 +21,7 @@ from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.work import Record, message
 from leasehold.impl.events.event import AnyEvent, MachineStep, StepEvent
 from leasehold.impl.store.store import RecordKey
+from leasehold.impl.words import over
 
 
 class LogComparison(StepComparison):
@@ -109,7 +110,7 @@ class Receipts:
             self._check_players(event, step)
         if of is None or logged.event is None:
             return
-        lane = step.lease, of.machine, step.machine
+        lane = step.lease, of.machine, over(step.machine, of.channel)
         if self.program.messages[step.event].ordered:
             last = logged.before[logged.core.received_at][logged.event[2]]
             if of.number != last + 1 and (last or not self._began_behind(logged, lane, of.number)):
@@ -151,9 +152,9 @@ class Receipts:
             for one in event.steps():
                 if (one.lease, one.machine) not in left:
                     left.add((one.lease, one.machine))
-                    here = Counter(sent.to for sent in one.sends)
-                    for peer, number in one.record.sent.items():
-                        self.base[one.lease, one.machine, peer] = number - here[peer]
+                    here = Counter(sent.name for sent in one.sends)
+                    for to, number in one.record.sent.items():
+                        self.base[one.lease, one.machine, to] = number - here[to]
 
     def is_known(self, step: MachineStep) -> bool:
         """Returns whether the events that are given tell what was sent under the number of a step's message."""
@@ -163,7 +164,7 @@ class Receipts:
         left = self._pruned.get(of.actor)
         if left is not None and (step.lease, of.machine) not in left:
             return False
-        return of.number > self.base.get((step.lease, of.machine, step.machine), 0)
+        return of.number > self.base.get((step.lease, of.machine, over(step.machine, of.channel)), 0)
 
     def _check_ends(self, event: AnyEvent, step: MachineStep, known: tuple[str, str]) -> None:
         of, (sender, to) = step.received, known
@@ -185,14 +186,14 @@ class Receipts:
         """
         for one in steps:
             for sent in one.sends:
-                lane = one.lease, one.machine, sent.to
+                lane = one.lease, one.machine, sent.name
                 values = self.decoder.values(sent.message, self.program.messages[sent.message].fields, sent.fields)
                 self._sender[lane, sent.number] = event.actor, sent.actor
                 self.comparison.sent.setdefault(lane, {})[sent.number] = [(sent.message, values)]
         for instance, piece in machines.says(steps[0].serves or steps[0].lease):
-            peer = self.program.neighbour(instance.core, instance.number, piece.neighbour)
+            to = self.program.lane(instance.core, instance.number, piece.neighbour)
             number = instance.record[instance.core.sent_at][piece.neighbour]
-            messages: list[Any] = self.comparison.said((*instance.key, peer), number)
+            messages: list[Any] = self.comparison.said((*instance.key, to), number)
             again = piece.message, piece.fields(instance.record)
             if messages and again not in messages:
                 messages.append(again)

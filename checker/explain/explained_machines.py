@@ -5,13 +5,15 @@ It is the specification's account: a function of the record, and of what the mac
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from leasehold.impl.core.core import Core
 from leasehold.impl.core.work import TICK, Record
 from leasehold.impl.server.machine_views import MachineViews
 from leasehold.spec.language.model import Call, Drive, Role, Send
+
+MARGIN = 20  # ticks after a time of the record within which a timer that refers to it is looked for
 
 
 class ExplainedMachines(MachineViews):
@@ -93,5 +95,20 @@ class ExplainedMachines(MachineViews):
     def _due(self, core: Core, record: Record, now: int) -> int | None:
         """Returns when a timer is due, if nothing else happens; None where it waits for more than time."""
         wake = core.wake(record)
-        when = None if wake is None else max(wake, now)
-        return when if when is not None and core.step(record, TICK, when)[1].taken else None
+        if wake is None:
+            return None
+        first = max(wake, now)
+        times = {first, *(value for value in _numbers(core.cells(record)) if value > first)}
+        near = {at + more for at in times for more in range(MARGIN)}
+        return next((at for at in sorted(near) if core.step(record, TICK, at)[1].taken), None)
+
+
+def _numbers(value: object) -> Iterator[int]:
+    """Yields the numbers in a value, which may be times."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _numbers(tuple(value.values()))
+    elif isinstance(value, tuple | list | frozenset):
+        for one in value:
+            yield from _numbers(one)

@@ -21,6 +21,7 @@ from leasehold.impl.core.values import ValueFault
 from leasehold.impl.core.work import Machines, Record, SendWork
 from leasehold.impl.events.records import record_of
 from leasehold.impl.store.store import RecordKey
+from leasehold.impl.words import over
 
 
 class OtherSystem(Exception):
@@ -121,6 +122,7 @@ class EventViews:
             "doc": self.machines.doc(core, record[0]),
             "shown": self.machines.shown(core, record),
             "peers": {name: known.peers.get(name, "") for name in self._neighbours(seen)},
+            "client": "",
             "wish": None,
             "undecided": None,
             "units": self._units(seen),
@@ -172,7 +174,8 @@ class EventViews:
             name = self.program.neighbour(core, seen.number, piece.neighbour)
             peer = known.peers.get(name, "")
             receiver = self.known.machines.get(MachineOf(peer, seen.key.lease, name))
-            heard = 0 if receiver is None else receiver.record.received.get(seen.key.machine, 0)
+            sender = over(seen.key.machine, core.channel(piece.neighbour))
+            heard = 0 if receiver is None else receiver.record.received.get(sender, 0)
             taken = heard >= number if peer in self.known.actors else None
             if taken and piece.answer:
                 continue

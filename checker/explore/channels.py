@@ -14,16 +14,22 @@ A `fifo` between actors that crash is what a session with a durable queue makes 
 queue with the commit of its step, and leaves it when its receiver has committed that it was received. So a crash loses
 nothing of it and repeats nothing, and recovery sends nothing again.
 
+A `queue` is one line for each receiver, in which the messages of all machines of the sending role stand in the order in
+which they were sent: TLA+'s `Append(queue, <<p, m>>)`, or a Promela `chan` that many processes write to. Each machine's
+have a cell of their own, as in other channels, with their places in the line as numbers: 1 comes next. When one leaves
+the line, it closes up (`closed_up`). A message that no transition takes stands in the way of those behind it. Crashes
+change nothing of it, as of a `fifo`.
+
 A mailbox delivers in the order of the numbers, as a reliable session does; the fault `reorder` lets a later message
 overtake, which makes the earlier ones stale.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from leasehold.spec.language.model import ChannelKind
+from leasehold.spec.language.model import DURABLE_KINDS, ChannelKind
 
 Entry: TypeAlias = tuple[int, str, tuple[Any, ...]]  # number, kind of message, fields
 Content: TypeAlias = Any
@@ -44,8 +50,18 @@ def entries(kind: ChannelKind, content: Content) -> tuple[Entry, ...]:
     return tuple(sorted(content, key=repr)) if kind == "set" else tuple(content)
 
 
-def put(kind: ChannelKind, capacity: int | None, content: Content, message: str, fields: tuple[Any, ...]) -> Content:
+def put(
+    kind: ChannelKind, capacity: int | None, content: Content, message: str, fields: tuple[Any, ...], beside: int = 0
+) -> Content:
     """The content after a new message was sent.
+
+    Args:
+        kind: the channel's.
+        capacity: likewise.
+        content: the content.
+        message: its kind.
+        fields: its fields.
+        beside: how many messages of other senders stand in the same line of a `queue`.
 
     Raises:
         LaneFull: it holds as many messages as it may.
@@ -57,17 +73,21 @@ def put(kind: ChannelKind, capacity: int | None, content: Content, message: str,
         return ranked(newest + 1, (*kept, (newest + 1, message, fields)))
     if kind == "set":
         return content | {(1, message, fields)}
-    if capacity is not None and len(content) >= capacity:
+    if capacity is not None and len(content) + beside >= capacity:
         raise LaneFull
+    if kind == "queue":
+        return (*content, (len(content) + beside + 1, message, fields))
     if kind in ("bag", "multiset"):
         return tuple(sorted((*content, (1, message, fields)), key=repr))
     return (*content, (1, message, fields))
 
 
-def number(kind: ChannelKind, capacity: int | None, content: Content, message: str, fields: tuple[Any, ...]) -> Content:
+def number(
+    kind: ChannelKind, capacity: int | None, content: Content, message: str, fields: tuple[Any, ...], beside: int = 0
+) -> Content:
     """The content after the commit of a step whose message was then not sent: its sender crashed in between."""
-    if kind == "fifo":
-        return put(kind, capacity, content, message, fields)
+    if kind in DURABLE_KINDS:
+        return put(kind, capacity, content, message, fields, beside)
     if kind != "mailbox":
         return content
     newest, queue = content
@@ -75,10 +95,10 @@ def number(kind: ChannelKind, capacity: int | None, content: Content, message: s
 
 
 def put_again(
-    kind: ChannelKind, capacity: int | None, content: Content, message: str, fields: tuple[Any, ...]
+    kind: ChannelKind, capacity: int | None, content: Content, message: str, fields: tuple[Any, ...], beside: int = 0
 ) -> Content:
     """The content after a message was sent again: in a mailbox under the number that it had."""
-    if kind == "fifo":
+    if kind in DURABLE_KINDS:
         return content
     if kind != "mailbox":
         return put(kind, capacity, content, message, fields)
@@ -132,7 +152,18 @@ def forget(kind: ChannelKind, content: Content, sender: bool) -> Content:
     """
     if kind == "mailbox":
         return (0, ()) if sender else (1, ())
-    return () if kind == "fifo" else content
+    return () if kind in DURABLE_KINDS else content
+
+
+def emptied(kind: ChannelKind, content: Content) -> Content:
+    """The content after all messages on their way were lost; a `set` loses none."""
+    return ranked(content[0], ()) if kind == "mailbox" else content if kind == "set" else ()
+
+
+def closed_up(line: Sequence[Content]) -> list[Content]:
+    """The cells of a line of a queue, by sender, after some messages have left it: those behind them move up."""
+    places = {place: i for i, place in enumerate(sorted(entry[0] for content in line for entry in content), 1)}
+    return [tuple([(places[place], *rest) for place, *rest in content]) for content in line]
 
 
 # What a fault may do to the channels of an actor, given whether the actor is the sender: by name, for

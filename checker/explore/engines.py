@@ -75,7 +75,8 @@ def explore(
         if say is not None:
             reduction.say(say)
     why = "it was asked for"
-    if engine == "auto" and limits.keeping is None and limits.disk is None:
+    dear = canonical is not None and bool(canonical.others)  # each of a few states takes the reference as long as many
+    if engine == "auto" and limits.keeping is None and limits.disk is None and not dear:
         try:
             exploration = SmallSearch(world, limits, progress, canonical, fairness).run()
             return replace(exploration, engine_reason=FEW, why_asymmetric=asymmetric)

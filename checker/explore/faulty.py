@@ -16,7 +16,7 @@ what a step takes of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from itertools import groupby, product
 from typing import Any
@@ -29,7 +29,7 @@ from leasehold.checker.explore.step import FORGED, Action
 from leasehold.faults.model import Budget
 from leasehold.faults.model.lowering import DOWN, UP, lower_with_faults
 from leasehold.faults.model.points import ACKNOWLEDGE, AFTER, BEFORE, RECOVERING, point_name, work_done
-from leasehold.spec.language.lower import Change, Crash, ModelActor, lower, messages_of
+from leasehold.spec.language.lower import Change, ClockReading, Crash, ModelActor, lower, messages_of
 from leasehold.spec.language.model import System
 from leasehold.spec.language.types import Value
 
@@ -52,11 +52,14 @@ class FaultyReference(Reference):
         for actor in self.layout.actors:
             parts.append(Part(partial(self._recover, actor), crashes))
             parts += [Part(partial(self._changes, [c]), (c.budget,)) for c in changes if c.actor == actor.name]
-        others = [c for c in changes if not c.actor]
+        others = [c for c in changes if not c.actor and not c.gains]
         for _, alike in groupby(others, key=lambda c: next(iter(c.writes)).variable):
             some = list(alike)
             budgets = tuple(dict.fromkeys(c.budget for c in some if c.budget))
             parts.append(Part(partial(self._changes, some), budgets))
+        for change in (c for c in changes if c.gains):
+            waits, gain = tuple(self.timers(self._timed_by(change.gains))), partial(self._gain, change)
+            parts.append(Part(partial(self._gain_unless, waits, gain), unless=waits, otherwise=gain))
         return parts
 
     def offered(
@@ -75,18 +78,59 @@ class FaultyReference(Reference):
                 yield from self._crash_unmoved(s, action, which)
 
     def tick(self, s: State, of: Sequence[bool]) -> Steps:
-        """Time passes, and clocks that are ahead may stand still meanwhile."""
+        """Time passes. Clocks of actors go on with it; those that have gained may have to stand still, others may."""
         for action, after in super().tick(s, of):
-            yield action, after
-            ahead = [(name, cell) for name, cell in self.layout.lead.items() if s[cell] > 0]
-            for still in product((False, True), repeat=len(ahead)):
-                if any(still):
-                    new = opened(after)
-                    for (_, cell), stands in zip(ahead, still, strict=True):
-                        new[cell] -= stands
-                    names = ", ".join(name for (name, _), stands in zip(ahead, still, strict=True) if stands)
-                    event = f"{action.event}, the clock of {names} stands still"
-                    yield Action("skew", None, 0, event, passes=True, fault=True), closed(new)
+            names = list(self.clocks)
+            possible = [self.relation.clocks.passed(*self._reading(s, name)) for name in names]
+            for chosen in product(*possible):
+                ordinary = all(reading is of[0] for reading, of in zip(chosen, possible, strict=True))
+                new, still = opened(after), []
+                for name, reading in zip(names, chosen, strict=True):
+                    still += [name] if self._show(new, name, reading) else []
+                event = f"{action.event}, the clock of {', '.join(still)} stands still" if still else action.event
+                if ordinary:
+                    yield action._replace(event=event), closed(new)
+                else:
+                    yield Action(self.relation.clocks.kind, None, 0, event, passes=True, fault=True), closed(new)
+
+    def _timed_by(self, actor: str) -> list[GroundMachine]:
+        """The machines for whose timers a clock waits before it gains a tick.
+
+        A clock that drifts gains in time that passes, so all timers come first; an offset may change in no time.
+        """
+        return self.machines_of[actor] if self.relation.clocks.ahead else self.machines
+
+    def _gain_unless(self, waits: Sequence[Callable[[State], bool]], gain: Any, s: State, of: Sequence[bool]) -> Steps:
+        if not any(is_due(s) for is_due in waits):
+            yield from gain(s, of)
+
+    def _gain(self, change: Change, s: State, of: Sequence[bool]) -> Steps:
+        """The clock of an actor gains a tick."""
+        reading = self.relation.clocks.gained(*self._reading(s, change.gains))
+        if reading is not None:
+            new = opened(s)
+            self._show(new, change.gains, reading)
+            yield Action(change.kind, None, 0, change.name, fault=True), closed(new)
+
+    @cached_property
+    def clocks(self) -> dict[str, tuple[int, int | None]]:
+        """The cells of each actor's clock: its lead, and its phase. An actor that keeps to no machine reads none."""
+        layout, traitor = self.layout, self.layout.traitor
+        names = [name for name in layout.lead if traitor is None or name != traitor.name]
+        return {name: (layout.lead[name], layout.phase.get(name)) for name in names}
+
+    def _reading(self, s: Any, actor: str) -> ClockReading:
+        lead, phase = self.clocks[actor]
+        return ClockReading(s[lead], None if phase is None else s[phase])
+
+    def _show(self, new: Any, actor: str, reading: ClockReading) -> bool:
+        """Writes a clock; returns whether it has less of a lead."""
+        lead, phase = self.clocks[actor]
+        falls = bool(reading.lead < new[lead])
+        new[lead] = reading.lead
+        if phase is not None:
+            new[phase] = reading.phase
+        return falls
 
     # Crashes and recovery
 
@@ -101,12 +145,22 @@ class FaultyReference(Reference):
             if own in c.actors and (not c.together or all(s[self.up[a.name]] is UP or a is own for a in c.actors))
         ]
 
-    def _down(self, s: Any, actors: Sequence[ModelActor]) -> State:
+    def _down(self, s: Any, crash: Crash, recovering: ModelActor | None = None) -> State:
+        """The state after a crash of those who are up, and of one who was recovering."""
         new = opened(s)
-        for at in (self.up[actor.name] for actor in actors):
-            if new[at] is UP:
-                new[at] = DOWN
+        stopped = [a.name for a in crash.actors if a is recovering or new[self.up[a.name]] is UP]
+        for name in stopped:
+            new[self.up[name]] = DOWN
+        self._empty(new, crash.empties, stopped)
         return closed(new)
+
+    def _empty(self, new: list[Any], names: Sequence[str], actors: Sequence[str]) -> None:
+        """Some channels lose what is on its way to some actors."""
+        for lane in self.layout.lanes if names and actors else ():
+            receiver = self.layout.of[lane.channel.receiver, lane.receiver]
+            if lane.channel.name in names and receiver.name in actors:
+                new[lane.cell] = channels.emptied(lane.channel.kind, new[lane.cell])
+                self.close_up(new, lane)
 
     def _crash_at_rest(self, crash: Crash, s: State, of: Sequence[bool]) -> Steps:
         """A crash between two steps: nothing was committed that is not done."""
@@ -116,7 +170,7 @@ class FaultyReference(Reference):
         role, instance = up[0].machines[0]
         point = point_name(role, s[self.by_name[role, instance].cell], BEFORE) + suffix(crash)
         action = Action("crash", role, instance, point, point=point, fault=True, cost=(self.at[crash.budget],))
-        yield action, self._down(s, crash.actors)
+        yield action, self._down(s, crash)
 
     def _crash_in(self, s: State, action: Action, which: Sequence[bool]) -> Steps:
         """The crashes of the machine that takes a step: after its commit, and after each subset of the work."""
@@ -158,7 +212,7 @@ class FaultyReference(Reference):
                 fault=True,
                 cost=(*action.cost, self.at[c.budget]),
             )
-            yield crashed, self._down(new, c.actors)
+            yield crashed, self._down(new, c)
 
     def _consume_unacknowledged(self, new: list[Any], lane: Lane, action: Action) -> None:
         """An action that crashes has consumed a message; if that came before its turn, the channel has spent it."""
@@ -169,15 +223,15 @@ class FaultyReference(Reference):
     def _unacknowledged(self, new: list[Any], lane: Lane, position: int) -> None:
         """A message was consumed, and its number committed; as it is not acknowledged, it comes again."""
         kind = lane.channel.kind
-        new[lane.cell] = channels.take(kind, new[lane.cell], position, keep_copy=kind != "fifo")
+        new[lane.cell] = channels.take(kind, new[lane.cell], position, keep_copy=not lane.channel.durable)
+        self.close_up(new, lane)
 
     def _do_or_number(self, new: list[Any], work: GroundPiece, done: bool, passed: tuple[Any, ...]) -> None:
         """Does a piece of work, or only what the commit has done of it: give the message its number."""
         if done:
             self._do(new, work, None, passed=passed)
         elif (lane := work.lane) is not None and not self._to_traitor(lane):
-            fields, channel = work.fields(new, passed, -1), lane.channel
-            new[lane.cell] = channels.number(channel.kind, channel.capacity, new[lane.cell], work.piece.event, fields)
+            self.put(channels.number, new, lane, work.piece.event, work.fields(new, passed, -1))
 
     def _crash_unmoved(self, s: State, action: Action, which: Sequence[bool]) -> Steps:
         """The crashes of a machine that ignores a message: the number is committed, and the message comes again."""
@@ -217,7 +271,7 @@ class FaultyReference(Reference):
                 for c in again:
                     at, cost = point + suffix(c), (self.at[c.budget],)
                     crashed = Action("crash", role, instance, at, point=at, done=done, fault=True, cost=cost)
-                    yield crashed, self._down(new, c.actors)
+                    yield crashed, self._down(new, c, actor)
 
     def _recovering(self, s: Any, machines: list[GroundMachine]) -> list[GroundPiece]:
         """The work that recovery starts again: that of every machine's state."""
@@ -232,8 +286,6 @@ class FaultyReference(Reference):
                 continue
             if not all(s[self.layout.added[cell]] in values for cell, values in change.needs.items()):
                 continue
-            if change.waits_for and self.prompt and any(self.due(m, s) for m in self.machines_of[change.waits_for]):
-                continue
             new = opened(s)
             for cell, value in change.writes.items():
                 new[self.layout.added[cell]] = value
@@ -241,6 +293,7 @@ class FaultyReference(Reference):
                 self._reset(new, change.actor)
             if change.on_channels:
                 self._operate(new, change)
+            self._empty(new, change.empties, [change.actor])
             actor = next((a for a in self.layout.actors if a.name == change.actor), None)
             role, instance = actor.machines[0] if actor is not None else (None, 0)
             cost = (self.at[change.budget],) if change.budget else ()
@@ -262,6 +315,7 @@ class FaultyReference(Reference):
             sender, receiver = self.layout.ends(lane)
             if {sender, receiver} & own:
                 new[lane.cell] = operation(lane.channel.kind, new[lane.cell], sender in own)
+                self.close_up(new, lane)
 
     @cached_property
     def answered_by(self) -> dict[int, list[Lane]]:

@@ -63,6 +63,7 @@ class Layout(SourceLayout):
         of: by machine, its actor.
         added: by variable and key, the cells that faults add.
         groups: by the name of a crash, the actors that it stops.
+        lines: by cell of a lane of a queue, the lanes of the line that it is part of.
     """
 
     def __init__(self, relation: Relation) -> None:
@@ -84,6 +85,11 @@ class Layout(SourceLayout):
             for receiver in range(system.roles[channel.receiver].count)
             if not channel.same_index or sender == receiver
         ]
+        self.lines = {
+            lane.cell: tuple([o for o in self.lanes if (o.channel, o.receiver) == (lane.channel, lane.receiver)])
+            for lane in self.lanes
+            if lane.channel.kind == "queue"
+        }
         self._lanes = {(lane.channel.name, lane.sender, lane.receiver): lane for lane in self.lanes}
         self.budgets = {
             (channel.name, fault): self._cells(1)
@@ -98,6 +104,7 @@ class Layout(SourceLayout):
         self.traitor = relation.byzantine
         self.added = {(v.name, key): self._cells(1) for v in relation.variables for key in v.keys}
         self.lead = {key: self.added[v.name, key] for v in relation.variables if v.leads for key in v.keys}
+        self.phase = {key: at for (name, key), at in self.added.items() if name == "phase"}
         self.known = {key: at for (name, key), at in self.added.items() if name == "known"}
         self.up = {key: at for (name, key), at in self.added.items() if name == "up"}
 
@@ -141,7 +148,8 @@ class Layout(SourceLayout):
 
     def own_clock(self, role: str, instance: int) -> str | None:
         """Source of the clock that a machine reads; `{s}` is the state. None: the one clock of all."""
-        return f"{self.now()} + {{s}}[{self.lead[self.of[role, instance].name]}]" if self.lead else None
+        lead = self.lead.get(self.of[role, instance].name)
+        return None if lead is None else f"{self.now()} + {{s}}[{lead}]"
 
     def pending(self, name: str, beside: Sequence[str] = ()) -> list[str]:
         only = f" if q[1] == {name!r}" if name in self.system.messages else ""
@@ -149,8 +157,9 @@ class Layout(SourceLayout):
         for lane in self._carrying(name):
             cell, kind = f"{{s}}[{lane.cell}]", lane.channel.kind
             entries = f"{cell}[1]" if kind == "mailbox" else cell
+            entry = "(1, *q[1:])" if kind == "queue" else "q"  # equal messages may stand at two places
             if not beside:
-                sources.append(f"[q for q in {entries}{only}]" if only else entries)
+                sources.append(f"[{entry} for q in {entries}{only}]" if only or kind == "queue" else entries)
                 continue
             texts = {
                 "number": "n" if kind == "fifo" else "q[0]",
@@ -159,7 +168,7 @@ class Layout(SourceLayout):
                 "receiver": str(lane.receiver),
             }
             each = f"n, q in enumerate({entries}, 1)" if kind == "fifo" and "number" in beside else f"q in {entries}"
-            sources.append(f"[({', '.join(('q', *(texts[word] for word in beside)))}) for {each}{only}]")
+            sources.append(f"[({', '.join((entry, *(texts[word] for word in beside)))}) for {each}{only}]")
         if name in self.known:  # what was received once is no message of a lane
             texts = {"number": "1", "latest": "False", "sender": "0", "receiver": "0"}
             entry = ", ".join((f"(1, {name!r}, f)", *(texts[word] for word in beside)))
@@ -261,7 +270,8 @@ class Layout(SourceLayout):
             if entries:
                 sender = machine_name(self.system.roles[lane.channel.sender], lane.sender)
                 receiver = machine_name(self.system.roles[lane.channel.receiver], lane.receiver)
-                shown = tuple(self._message(e) for e in entries)
+                queued = lane.channel.kind == "queue"
+                shown = tuple(f"{e[0]}. " * queued + self._message(e) for e in entries)
                 messages[f"{lane.channel.name} ({sender} to {receiver})"] = shown
         return messages
 

@@ -1,10 +1,12 @@
 """The use of symmetry: what it can save of a search, what it costs, and whether one state is visited for each orbit.
 
-Theory of operation. Where everything that concerns an instance is a slice of its own, the C engine puts slices in order
-and loses nothing. Elsewhere only the reference has the form of an orbit, and tries arrangements for it, so that a state
-takes far longer than in C (COST_IN_C). That pays only where orbits are larger than that. They have at most as many
-states as there are permutations; where these may be enough, the mean is taken over states that runs by chance come to,
-always the same ones. Each state counts as the part of an orbit that it is, so the mean is that of all states.
+Theory of operation. Where everything that concerns an instance is a slice of its own, slices are put in order, and
+that costs next to nothing. Elsewhere a step takes some times as long in C, as its end is put in order by refinement.
+That pays where orbits are larger than that. They have at most as many states as there are permutations; where these may
+be enough, the mean is taken over states that runs by chance come to, always the same ones, where each state counts as
+the part of an orbit that it is. That is a guess, as runs do not come to all states alike. Where it takes too long,
+there are many instances, and orbits are large. Where the C engine has no room for the instances, only the reference
+visits orbits, and these have to be larger than it is slower.
 """
 
 from __future__ import annotations
@@ -14,18 +16,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from leasehold.checker.explore.canonical import MOST_ARRANGED, Canonical
+from leasehold.checker.explore.canonical import Canonical
 from leasehold.checker.explore.layout import State
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.step import SpecFault
 from leasehold.checker.explore.symmetry import symmetry_of
 
-# How much longer a state takes in the reference under symmetry where arrangements are tried: 450 to 610 times as long
-# as in C, 14 to 27 times as long as in the reference without symmetry (Paxos Commit, and a commit protocol whose
-# machines name one another; CPU time on one machine).
-COST_IN_C, COST_IN_REFERENCE = 400, 15
-RUNS, STEPS = 100, 60  # by chance, and how many steps one has at most
-SAMPLE_SECONDS = 5.0  # of CPU time; forms that take longer than that are dear in any case
+# How much longer a step takes under symmetry where not everything lies in slices: CPU time on one machine, of searches
+# that take over a second (reports/symmetry.md has them). In C; in the reference; in the reference instead of in C.
+COST_IN_C, COST_IN_REFERENCE, COST_OUTSIDE_C = 4, 15, 400
+RUNS, STEPS = 40, (5, 30)  # by chance, and how many steps one has at least and at most
+SAMPLE_SECONDS = 1.0  # of CPU time
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,28 +63,36 @@ def reduction_of(world: Reference, in_c: bool, asked: bool) -> Reduction:
     symmetry = symmetry_of(world.system)
     if not symmetry.groups:
         return Reduction(None, symmetry.why_not)
-    canonical = Canonical(world.layout, symmetry.groups)
+    canonical = Canonical(world.layout, symmetry.groups, symmetry.products)
     alike = f"symmetry of {', and '.join(map(str, symmetry.groups))}: one state is visited for each orbit"
-    if canonical.columns is not None:
-        return Reduction(canonical, symmetry.why_not, f"{alike}, of up to {canonical.permutations:,} states")
-    if canonical.permutations > MOST_ARRANGED:
-        reason = (
-            f"{canonical.why_unsliced}, so up to {canonical.permutations:,} arrangements would be tried for a state"
-        )
-        return Reduction(None, (*symmetry.why_not, f"{reason}; {MOST_ARRANGED:,} are the most"))
-    cost = COST_IN_C if in_c else COST_IN_REFERENCE
-    slow = f"{canonical.why_unsliced}, so a state takes the reference engine about {cost} times as long"
-    if asked:
-        return Reduction(canonical, symmetry.why_not, f"{alike}, of up to {canonical.permutations:,} states; {slow}")
+    most = f"of up to {canonical.permutations:,} states"
+    packs = in_c and _packs(canonical)
+    if asked or (packs and not canonical.others):
+        return Reduction(canonical, symmetry.why_not, f"{alike}, {most}")
+    cost = COST_IN_C if packs else COST_OUTSIDE_C if in_c else COST_IN_REFERENCE
+    slow = f"a step takes about {cost} times as long"
     size = f"at most {canonical.permutations:,} states"
     if canonical.permutations > cost:
         mean = mean_orbit(world, canonical)
+        if mean is None and packs:
+            return Reduction(canonical, symmetry.why_not, f"{alike}, {most}; {slow}")
         if mean is not None and mean > cost:
             return Reduction(canonical, symmetry.why_not, f"{alike}, of about {mean:,.0f} states (by a sample); {slow}")
-        size = "more arrangements than can be tried" if mean is None else f"about {mean:,.0f} states (by a sample)"
-    return Reduction(
-        None, (*symmetry.why_not, f"{slow}, and an orbit has {size}; `--engine reference` visits orbits all the same")
-    )
+        size = "more arrangements than can be tried" if mean is None else f"about {mean:,.1f} states (by a sample)"
+    named = "an engine that is named visits" if packs or not in_c else "`--engine reference` visits"
+    return Reduction(None, (*symmetry.why_not, f"{slow}, and an orbit has {size}; {named} orbits all the same"))
+
+
+def _packs(canonical: Canonical) -> bool:
+    """Returns whether the C engine has room for the instances that are alike."""
+    from leasehold.checker.explore.packed import Unpackable
+    from leasehold.checker.explore.packed.alike import packable
+
+    try:
+        packable(canonical)
+    except Unpackable:
+        return False
+    return True
 
 
 def mean_orbit(world: Reference, canonical: Canonical) -> float | None:
@@ -99,7 +108,7 @@ def mean_orbit(world: Reference, canonical: Canonical) -> float | None:
 
 def _end_of_a_run(world: Reference, rng: Random) -> State:
     state = rng.choice(world.initial_states())
-    for _ in range(rng.randrange(STEPS)):
+    for _ in range(rng.randint(*STEPS)):
         try:
             after = [s for _, s in world.successors(state) if world.within_bounds(s)]
         except SpecFault:

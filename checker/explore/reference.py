@@ -7,7 +7,7 @@ end, time) is a later step. faulty.py adds the steps of actors that crash.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, TypeAlias
@@ -29,12 +29,15 @@ Steps: TypeAlias = Iterator[tuple[Action, State]]
 class Part:
     """A part of a system: its steps from a state, given of which of its kinds of faults any are left.
 
-    `machine` is the one whose steps by itself they are, if they are those of one.
+    `machine` is the one whose steps by itself they are, if they are those of one. Where one of the conditions `unless`
+    holds there are none, and else those of `otherwise`.
     """
 
     steps: Callable[[State, tuple[bool, ...]], Steps]
     faults: tuple[str, ...] = ()
     machine: GroundMachine | None = None
+    unless: tuple[Callable[[State], bool], ...] = ()
+    otherwise: Callable[[State, tuple[bool, ...]], Steps] | None = None
 
 
 class Reference(States):
@@ -84,7 +87,9 @@ class Reference(States):
         """The parts of the system, in order: machines, channels, and time."""
         parts = [Part(partial(self._machine_steps, m), self.interrupting, m) for m in self.machines]
         parts += [Part(partial(self._lane_steps, lane), self.interrupting) for lane in self.layout.lanes]
-        return parts + ([] if self.layout.clock is None else [Part(self.passage)])
+        if self.layout.clock is not None:
+            parts.append(Part(self.passage, unless=(self.is_over, *self._all_timers), otherwise=self.tick))
+        return parts
 
     # Machines
 
@@ -191,7 +196,7 @@ class Reference(States):
                 raise SpecFault("range", f"task `{work.piece.task.name}` gives {given}, outside its type's range")
         if work.lane is not None:
             self._send(new, work, work.lane, fields, again)
-            if log is not None and not (again and work.lane.channel.kind == "fifo"):
+            if log is not None and not (again and work.lane.channel.durable):
                 log.append((work.lane, work.piece.event, fields))
             return
         event = work.piece.event
@@ -209,8 +214,29 @@ class Reference(States):
             if message in self.layout.known:
                 new[self.layout.known[message]] |= {fields}
             return
-        put = channels.put_again if again else channels.put
-        new[lane.cell] = put(lane.channel.kind, lane.channel.capacity, new[lane.cell], message, fields)
+        self.put(channels.put_again if again else channels.put, new, lane, message, fields)
+
+    def put(
+        self,
+        operation: Callable[..., channels.Content],
+        new: list[Any],
+        lane: Lane,
+        message: str,
+        fields: tuple[Any, ...],
+    ) -> None:
+        """Does to a lane, with a message of it, one of the operations put, put again and number."""
+        line = self.layout.lines.get(lane.cell, ())
+        beside = sum(len(new[other.cell]) for other in line if other is not lane)
+        kind, capacity = lane.channel.kind, lane.channel.capacity
+        new[lane.cell] = operation(kind, capacity, new[lane.cell], message, fields, beside)
+
+    def close_up(self, new: list[Any], lane: Lane) -> None:
+        """Closes up the line of a queue, which some messages of a lane have left."""
+        line = self.layout.lines.get(lane.cell, ())
+        before = [new[other.cell] for other in line]
+        for other, was, content in zip(line, before, channels.closed_up(before), strict=True):
+            if content != was:
+                new[other.cell] = content
 
     def _to_traitor(self, lane: Lane) -> bool:
         """Returns whether the receiver keeps to no machine: what is sent to it does not wait in a channel."""
@@ -225,9 +251,9 @@ class Reference(States):
     def may(self, s: Any, lane: Lane, fault: str) -> bool:
         """Returns whether a channel may lose, duplicate or reorder a message; a stopped sender's may always be lost.
 
-        A `fifo` has those faults alone that it declares: else its messages are in the sender's store until received.
+        A `fifo` or `queue` has those faults alone that it declares: else its messages are kept until they are received.
         """
-        if lane.channel.kind == "fifo":
+        if lane.channel.durable:
             return self._declared(s, lane, fault)
         if fault == "lose" and self._sender_is_down(s, lane):
             return True
@@ -240,7 +266,7 @@ class Reference(States):
 
     def spend(self, new: list[Any], lane: Lane, fault: str) -> tuple[int, ...]:
         """Counts a fault of a channel against its own budget; returns what it takes of the budget of all."""
-        if fault == "lose" and lane.channel.kind != "fifo" and self._sender_is_down(new, lane):
+        if fault == "lose" and not lane.channel.durable and self._sender_is_down(new, lane):
             return ()
         if self._declared(new, lane, fault):
             at = self.layout.budgets.get((lane.channel.name, fault))
@@ -268,7 +294,8 @@ class Reference(States):
                 continue  # equal messages are one choice
             seen.add(entry)
             before = queue[index - 1][0] if index else 0
-            turn = not receive.in_turn or index == 0 or (channel.kind == "mailbox" and before == 0)
+            first = entry[0] == 1 if channel.kind == "queue" else index == 0
+            turn = not receive.in_turn or first or (channel.kind == "mailbox" and before == 0)
             if not (turn or reorder):
                 continue
             for copy in (False, True) if duplicate and entry[0] > 0 and channel.kind != "set" else (False,):
@@ -283,6 +310,7 @@ class Reference(States):
         for index, entry in enumerate(queue) if lose and channel.kind != "set" else ():
             new = opened(s)
             new[lane.cell] = channels.lose(channel.kind, s[lane.cell], index)
+            self.close_up(new, lane)
             cost = self.spend(new, lane, "lose")
             action = Action(
                 "lose",
@@ -344,6 +372,7 @@ class Reference(States):
         assert lane is not None
         if action.position != FORGED:
             new[lane.cell] = channels.take(lane.channel.kind, new[lane.cell], action.position, action.copy)
+            self.close_up(new, lane)
         if move is not None:
             self._fire(new, receiver, move, action.fields, lane.sender, log)
         elif action.kind == "duplicate" and not self.system.messages[action.event].answer:
@@ -362,6 +391,14 @@ class Reference(States):
         if not timers or not self.running(s, machine):
             return False
         return any(choose(o.moves, s, (), -1) is not None for o in timers)
+
+    def timers(self, machines: Iterable[GroundMachine]) -> list[Callable[[State], bool]]:
+        """Conditions of which one holds while time waits for a timer of these machines."""
+        return [partial(self.due, m) for m in machines if m.timers] if self.prompt else []
+
+    @cached_property
+    def _all_timers(self) -> list[Callable[[State], bool]]:
+        return self.timers(self.machines)
 
     def is_over(self, s: Any) -> bool:
         """Returns whether the clock has reached its horizon."""
@@ -386,7 +423,7 @@ class Reference(States):
         """Returns whether the system has a clock, and neither its horizon nor a timer holds it."""
         if self.layout.clock is None or self.is_over(s):
             return False
-        return not (self.prompt and any(self.due(m, s) for m in self.machines if m.timers))
+        return not any(is_due(s) for is_due in self._all_timers)
 
     def passage(self, s: State, of: Sequence[bool]) -> Steps:
         """Time passes, unless something holds it."""

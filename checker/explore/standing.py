@@ -179,7 +179,7 @@ def faults_at(walker: Walker, at: Position) -> list[str]:
             if v.stops:
                 lines.append(f"{key} {'has halted for good' if value is GONE else 'is down'}")
             elif v.leads:
-                lines.append(f"the clock of {key} is ahead by {value}")
+                lines.append(f"the clock of {key} is {'ahead' if value > 0 else 'behind'} by {abs(value)}")
             elif v.separates:
                 pairs = sorted(" and ".join(sorted(pair)) for pair in v.separates[value])
                 lines.append(f"no message passes between {'; '.join(pairs)}")

@@ -95,6 +95,8 @@ class Influence:
             ends = f"{channel.sender}.state", f"{channel.receiver}.state"
             for message in self._carried(channel.name):
                 self.of[message].update(ends)
+                if channel.kind == "queue":  # what stands before it may be in its way
+                    self.of[message].update(self._carried(channel.name))
                 if channel.capacity is not None:
                     self.of[ends[0]].add(message)
 

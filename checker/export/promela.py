@@ -121,7 +121,7 @@ class _Model:
     def _constants(self) -> list[str]:
         define, system, lines = self.names.define, self.system, []
         for name, c in system.constants.items():
-            (value,) = self.names.literal(c.type, c.value)
+            (value,) = flat(self.names.literal(c.type, c.value))
             lines.append(f"#define {define('constant', name)} {value}" + _comment(c.doc))
         for role in system.roles.values():
             lines += ["", f"/* the states of {role.name} */"]
@@ -179,7 +179,7 @@ class _Model:
             lines.append(f"\tbyte state = {self.names.define('state', role.name, role.initial[0].name)};")
         for d in role.data.values():
             fields, comment = scalars(d.name, d.type), _comment(d.doc)
-            terms = self.names.literal(d.type, self.begin.get((role.name, d.name), d.initial))
+            terms = flat(self.names.literal(d.type, self.begin.get((role.name, d.name), d.initial)))
             for (leaf, of), first in zip(fields, terms, strict=True):
                 lines.append(
                     f"\t{declared(of)} {leaf}" + (f" = {first}" if first not in ("0", "false") else "") + f";{comment}"
@@ -296,7 +296,7 @@ class _Model:
                 for role, i, d in data
                 for place, value in zip(
                     flat(names.data(names.machine(role.name, i), d.name, d.type)),
-                    names.literal(d.type, state[world.layout.at(role.name, i, d.name)]),
+                    flat(names.literal(d.type, state[world.layout.at(role.name, i, d.name)])),
                     strict=True,
                 )
             ]

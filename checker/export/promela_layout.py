@@ -19,10 +19,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import NamedTuple, TypeAlias
 
 from leasehold.checker.explore.layout import Lane, Layout
-from leasehold.checker.export.shared import ExportError, UniqueNames, field_values, numbered, repeated
+from leasehold.checker.export.shared import ExportError, UniqueNames, field_values, names_senders, numbered, repeated
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import Relation, messages_of
 from leasehold.spec.language.model import Channel, Datum, Message
@@ -52,7 +53,8 @@ def safe(name: str) -> str:
 
 # Values
 
-# The words for a value: two for an option, which say whether there is one and which; of a map those of each cell.
+# The words for a value: two for an option, which say whether there is one and which; of a map those of each cell; of a
+# sequence its length and those of each place. Where a sequence has fewer places than it may have, the rest are 0.
 Words: TypeAlias = "str | tuple[Words, ...]"
 
 
@@ -60,15 +62,11 @@ def scalars(name: str, kind: t.Type) -> list[tuple[str, t.Type]]:
     """The names and types of the scalars that hold a value: several for an option, a map or a sequence."""
     match kind:
         case t.Map(key=key, of=of):
-            if isinstance(of, t.Map):
-                raise ExportError(f"`{name}` is a map of maps", "use one map, or several fields")
             return [s for k in range(len(t.members(key))) for s in scalars(f"{name}_{k}", of)]
         case t.Option(of=of) if of is not None:
-            if isinstance(of, t.Map | t.Option):
-                raise ExportError(f"`{name}` is an option of {of}", "use a field of its own for whether there is one")
-            return [(f"{name}_some", t.BOOL), (safe(name), of)]
+            return [(f"{name}_some", t.BOOL), *scalars(name, of)]
         case t.Seq(of=of, most=most) if of is not None:
-            return [(f"{name}_length", t.Int(0, most)), *((f"{name}_{place}", of) for place in range(most))]
+            return [(f"{name}_length", t.Int(0, most)), *(s for n in range(most) for s in scalars(f"{name}_{n}", of))]
         case _:
             return [(safe(name), kind)]
 
@@ -79,8 +77,13 @@ def shaped(kind: t.Type, scalars_: Sequence[str]) -> Words:
         case t.Map(key=key, of=of):
             width = len(scalars_) // len(t.members(key))
             return tuple(shaped(of, scalars_[n : n + width]) for n in range(0, len(scalars_), width))
-        case t.Option() | t.Seq():
-            return tuple(scalars_)
+        case t.Option(of=of) if of is not None:
+            return (scalars_[0], shaped(of, scalars_[1:]))
+        case t.Seq(most=0):
+            return (scalars_[0],)
+        case t.Seq(of=of, most=most) if of is not None:
+            width = (len(scalars_) - 1) // most
+            return (scalars_[0], *(shaped(of, scalars_[n : n + width]) for n in range(1, len(scalars_), width)))
         case _:
             return scalars_[0]
 
@@ -90,16 +93,73 @@ def flat(value: Words) -> list[str]:
     return [value] if isinstance(value, str) else [word for part in value for word in flat(part)]
 
 
+def reshaped(value: Words, scalars_: Iterator[str]) -> Words:
+    """A value of the shape of another, of the next of these scalars."""
+    return next(scalars_) if isinstance(value, str) else tuple([reshaped(part, scalars_) for part in value])
+
+
+def pieces(value: Words) -> tuple[Words, ...]:
+    """The parts of a value that has several."""
+    assert not isinstance(value, str)
+    return value
+
+
+def zeros(value: Words) -> Words:
+    """The words of a value that is not there, in the shape of another."""
+    return "0" if isinstance(value, str) else tuple(map(zeros, value))
+
+
+def alike(a: Words, b: Words) -> tuple[Words, Words]:
+    """Two values in one shape: of two sequences, the shorter one has as many places as the longer."""
+    if isinstance(a, str) or isinstance(b, str):
+        return (zeros(b) if a == "0" else a, zeros(a) if b == "0" else b)
+    pairs = [alike(one, other) for one, other in zip_longest(a, b, fillvalue="0")]
+    left, right = (tuple(side) for side in zip(*pairs, strict=True))
+    return left, right
+
+
 def chosen(test: str, a: Words, b: Words) -> Words:
     """One value or another."""
+    a, b = alike(a, b)
     if isinstance(a, str) or isinstance(b, str):
         return a if a == b or test == "true" else b if test == "false" else f"({test} -> {a} : {b})"
     return tuple(chosen(test, one, other) for one, other in zip(a, b, strict=True))
 
 
-def same(a: str, b: str) -> str:
-    """Returns the condition that two scalars are equal."""
+def same(a: Words, b: Words) -> str:
+    """Returns the condition that two values are equal."""
+    return both(list(map(_same, *map(flat, alike(a, b)))))
+
+
+def _same(a: str, b: str) -> str:
     return f"({a} == {b})" if not (a.isdigit() and b.isdigit()) else "true" if a == b else "false"
+
+
+def fitted(value: Words, have: t.Type, want: t.Type) -> Words:
+    """A value of one type as a value of another that agrees with it."""
+    match want, have:
+        case t.Option(of=of), t.Option(of=inner) if of is not None:
+            some, content = pieces(value)
+            return (some, zero(of) if inner is None else fitted(content, inner, of))
+        case t.Option(of=of), _ if of is not None:
+            return ("true", fitted(value, have, of))
+        case (_, _) if value == "0":  # it is not there
+            return zero(want)
+        case t.Map(of=of), t.Map(of=inner):
+            return tuple([fitted(cell, inner, of) for cell in pieces(value)])
+        case t.Seq(of=of, most=most), t.Seq(of=inner) if of is not None:
+            length, *items = pieces(value)
+            if inner is not None:
+                items = [fitted(item, inner, of) for item in items]
+            if most:
+                items = [*items, *[zero(of)] * (most - len(items))][:most]
+            return (length, *items)
+    return value
+
+
+def zero(kind: t.Type) -> Words:
+    """The words of a value of a type that is not there."""
+    return shaped(kind, ["0"] * len(scalars("", kind)))
 
 
 def both(parts: Sequence[str]) -> str:
@@ -143,7 +203,7 @@ class WordAlgebra:
         return f"({a} < {b})"
 
     def same(self, a: Words, b: Words) -> str:
-        return both(list(map(same, flat(a), flat(b))))
+        return same(a, b)
 
     def opposite(self, test: str) -> str:
         return opposite(test)
@@ -162,28 +222,29 @@ SEQUENCES: Sequences[str] = Sequences(WordAlgebra())
 
 
 def sequence(words: Words) -> SequenceValue[str]:
-    """The sequence that lies in its words: its length, and a word for each place."""
-    length, *values = flat(words)
+    """The sequence that lies in its words."""
+    length, *values = pieces(words)
+    assert isinstance(length, str)
 
-    def at(place: str) -> str:
+    def at(place: str) -> Words:
         if place.isdigit():
             return values[int(place)] if int(place) < len(values) else "0"
-        word = values[-1] if values else "0"
+        value = values[-1] if values else "0"
         for number in range(len(values) - 2, -1, -1):
-            word = str(chosen(same(place, str(number)), values[number], word))
-        return word
+            value = chosen(same(place, str(number)), values[number], value)
+        return value
 
     return SequenceValue(length, len(values), at)
 
 
-def sequence_words(value: SequenceValue[str], most: int) -> Words:
-    """The words of a sequence in so many places; those from its length on are 0."""
+def sequence_words(value: SequenceValue[str]) -> Words:
+    """The words of a sequence; those of places from its length on are 0."""
 
-    def at(place: int) -> str:
+    def at(place: int) -> Words:
         there = SEQUENCES.algebra.less(str(place), value.length)
-        return str(chosen(there, value.at(str(place)), "0")) if place < value.most else "0"
+        return chosen(there, value.at(str(place)), "0")
 
-    return (value.length, *map(at, range(most)))
+    return (value.length, *map(at, range(value.most)))
 
 
 def between(kind: t.Type, value: Words, low: str | int | None, high: str | int | None) -> list[str]:
@@ -251,7 +312,7 @@ class PromelaNames:
     """Names and places of one system's model.
 
     Attributes:
-        lanes: by channel, its lanes.
+        lanes: by channel, its lanes; of a queue that several senders share, one for each receiver.
         remembered: the roles, channels and variables of which the state before a step is asked for.
     """
 
@@ -264,7 +325,12 @@ class PromelaNames:
             for state in role.states:
                 self.define("state", role.name, state)
         self.lanes = {
-            name: [lane for lane in self.layout.lanes if lane.channel.name == name] for name in self.system.channels
+            name: [
+                lane
+                for lane in self.layout.lanes
+                if lane.channel is channel and (lane.sender == 0 or not self.names_senders(channel))
+            ]
+            for name, channel in self.system.channels.items()
         }
         self.remembered: set[str] = set()
 
@@ -283,24 +349,26 @@ class PromelaNames:
             return self.define("state", self.controls[enum], member)
         return self.kind(member) if enum.name == "message" else self.define("member", enum.name, member)
 
-    def literal(self, kind: t.Type, value: t.Value) -> list[str]:
-        """The scalars of a value."""
+    def literal(self, kind: t.Type, value: t.Value) -> Words:
+        """The words of a value."""
         match kind:
             case t.Bool():
-                return ["true" if value else "false"]
+                return "true" if value else "false"
             case t.Enum():
-                return [self.member(kind, value)]
+                return self.member(kind, value)
             case t.Set(of=of):
-                return [str(sum(1 << t.position(of, v) for v in value) if of is not None else 0)]
+                return str(sum(1 << t.position(of, v) for v in value) if of is not None else 0)
             case t.Map(of=of):
-                return [s for cell in value for s in self.literal(of, cell)]
+                return tuple([self.literal(of, cell) for cell in value])
             case t.Option(of=of):
-                return ["false", "0"] if value is None or of is None else ["true", *self.literal(of, value)]
+                absent = ("false", "0" if of is None else zero(of))
+                return absent if value is None or of is None else ("true", self.literal(of, value))
             case t.Seq(of=of, most=most):
-                items = [s for v in value for s in self.literal(of, v)] if of is not None else []
-                return [str(len(value)), *items, *["0"] * (most - len(items))]
+                items = [self.literal(of, v) for v in value] if of is not None else []
+                rest = [zero(of)] * (most - len(items)) if of is not None else []
+                return (str(len(value)), *items, *rest)
             case _:
-                return [f"({value})" if value < 0 else str(value)]
+                return f"({value})" if value < 0 else str(value)
 
     # Places
 
@@ -324,7 +392,8 @@ class PromelaNames:
 
     def lane(self, lane: Lane, old: bool = False) -> str:
         lanes = self.lanes[lane.channel.name]
-        return self.place(lane.channel.name, lanes.index(lane) if len(lanes) > 1 else None, old)
+        number = [o.receiver for o in lanes].index(lane.receiver) if lane not in lanes else lanes.index(lane)
+        return self.place(lane.channel.name, number if len(lanes) > 1 else None, old)
 
     def leaves(self) -> Iterator[Leaf]:
         """Every scalar of a state."""
@@ -334,7 +403,7 @@ class PromelaNames:
                 yield Leaf(role.name, "byte", f"{record}.state")
             for d in role.data.values():
                 yield from (Leaf(role.name, declared(of), f"{record}.{leaf}") for leaf, of in scalars(d.name, d.type))
-        for lane in self.layout.lanes:
+        for lane in (lane for lanes in self.lanes.values() for lane in lanes):
             channel, place = lane.channel, self.lane(lane)
             yield from (Leaf(channel.name, "byte", bit) for _, _, bit in self.members(lane))
             for k in range(self.slots(channel)):
@@ -350,6 +419,9 @@ class PromelaNames:
         return f"Left_{channel}_{fault}"
 
     # Messages
+
+    def names_senders(self, channel: Channel) -> bool:
+        return names_senders(self.system, channel)
 
     def ranked(self, channel: Channel) -> bool:
         """Returns whether the messages of a channel have their ranks beside them, as the order does not tell them."""
@@ -369,6 +441,7 @@ class PromelaNames:
     def slot(self, channel: Channel) -> list[tuple[str, str]]:
         """The fields of a slot with their types: those of all kinds of message, each kind using its own."""
         fields = {"kind": "byte", **({"number": "byte"} if self.ranked(channel) else {})}
+        fields |= {"sender": "byte"} if self.names_senders(channel) else {}
         for message in messages_of(self.system, channel):
             fields |= {name: declared(of) for name, of in self.fields(channel, message)}
         return list(fields.items())
@@ -395,7 +468,7 @@ class PromelaNames:
                         field.place,
                     )
             for k, values in enumerate(field_values(self.system, message.fields)):
-                terms = [w for f, v in zip(message.fields, values, strict=True) for w in self.literal(f.type, v)]
+                terms = [w for f, v in zip(message.fields, values, strict=True) for w in flat(self.literal(f.type, v))]
                 yield message, terms, f"{self.lane(lane, old)}.{safe(message.name)}_{k}"
 
     def named(self, fields: Sequence[Datum], terms: Sequence[str]) -> dict[str, Words]:
@@ -409,7 +482,7 @@ class PromelaNames:
     def message_places(self, name: str, old: bool) -> Iterator[MessagePlace]:
         """All places where messages of a kind, or of a channel, may be on their way."""
         system = self.system
-        channel = system.channel_of(name) if name in system.messages else system.channels[name]
+        channel = system.channel_named(name)
         kinds = [m for m in messages_of(system, channel) if name in (m.name, channel.name)]
         for lane in self.lanes[channel.name]:
             ends = {"sender": str(lane.sender), "receiver": str(lane.receiver)}
@@ -422,12 +495,13 @@ class PromelaNames:
             for k in range(self.slots(channel)):
                 slot = f"{self.lane(lane, old)}.slot[{k}]"
                 number = f"{slot}.number" if self.ranked(channel) else str(k + 1 if channel.kind == "mailbox" else 1)
-                place = str(k + 1) if channel.kind == "fifo" else number
+                place = str(k + 1) if channel.durable else number
+                ends |= {"sender": f"{slot}.sender"} if self.names_senders(channel) else {}
                 fields = {"kind": f"{slot}.kind", "number": place, **ends}
                 for m in kinds:
                     fields |= self.named(m.fields, [f"{slot}.{leaf}" for leaf, _ in self.fields(channel, m)])
                 present = f"{slot}.kind == {self.kind(name)}" if name in system.messages else f"{slot}.kind != 0"
-                identity = (*(f"{slot}.{cell}" for cell, _ in self.slot(channel)), number)
+                identity = (*(f"{slot}.{cell}" for cell, _ in self.slot(channel) if cell != "sender"), number)
                 yield MessagePlace(channel.name, f"({present})", fields, identity)
 
 

@@ -22,8 +22,8 @@ from leasehold.checker.export.promela_layout import (
     either,
     flat,
     opposite,
+    reshaped,
     same,
-    shaped,
 )
 from leasehold.checker.export.promela_terms import PromelaBindings, term, word
 from leasehold.checker.export.shared import (
@@ -134,7 +134,7 @@ class PromelaSteps:
 
     def _offered(self, role: Role, i: int, offer: Offer, values: tuple[t.Value, ...]) -> Iterator[Alternative]:
         given = list(zip(offer.fields, values, strict=True))
-        terms = [w for d, v in given for w in self.names.literal(d.type, v)]
+        terms = [w for d, v in given for w in flat(self.names.literal(d.type, v))]
         f, world = self._frame(role, i, self.names.named(offer.fields, terms)), PromelaBindings(self.names)
         tests = [word(e, f) for e in offer.conditions]
         if offer.outside:
@@ -170,7 +170,7 @@ class PromelaSteps:
         for name, terms in passed.items():
             places = [self._hide(f"Passed_{f.role}_{name}_{n}") for n in range(len(flat(terms)))]
             first += assigned(places, flat(terms))
-            passed[name] = shaped(next(u.value.type for u in choice.passes if u.name == name), places)
+            passed[name] = reshaped(terms, iter(places))
         work = [self._start(f, piece, passed) for piece in choice.work]
         return [*first, *self._commit(choice, f), *work]
 
@@ -280,6 +280,7 @@ class PromelaSteps:
         cells = dict.fromkeys((name for name, _ in self.names.slot(channel) if name != "number"), "0")
         cells |= zip((name for name, _ in self.names.fields(channel, message)), terms, strict=True)
         cells["kind"] = self.names.kind(event)
+        cells |= {"sender": str(lane.sender)} if self.names.names_senders(channel) else {}
         put = "Put_again" if again and self.names.ranked(channel) else "Put"
         new = [f"New_{channel.name}.{name}" for name in cells]
         return [*assigned(new, list(cells.values())), f"{put}_{channel.name}({self.names.lane(lane)})"]
@@ -351,11 +352,11 @@ class PromelaSteps:
     def _messages(self) -> Iterator[Alternative]:
         for receive in self.relation.receives:
             channel = receive.channel
-            for lane in self.names.lanes[channel.name]:
+            for lane in (lane for lane in self.names.layout.lanes if lane.channel is channel):
                 ends = machine_name(receive.sender, lane.sender), machine_name(receive.receiver, lane.receiver)
                 for source in self._sources(receive, lane):
                     yield from self._received(receive, lane, source, " to ".join(ends))
-                for k in range(self.names.slots(channel)):
+                for k in range(self.names.slots(channel)) if lane in self.names.lanes[channel.name] else ():
                     if channel.kind == "mailbox" and repeated(self.system, channel):
                         yield from self._again(receive, lane, k, " to ".join(ends))
                     if channel.lose:
@@ -388,9 +389,10 @@ class PromelaSteps:
                     lying = [f"{slot}.{name}" for name in cells]
                     got = [self._hide(f"Got_{message.name}_{name}") for name in cells]
                     read, taken = (self.names.named(message.fields, terms) for terms in (lying, got))
+                    sent = [f"({slot}.sender == {lane.sender})"] if self.names.names_senders(channel) else []
                     yield Source(
                         message,
-                        both([test, f"({slot}.kind == {self.names.kind(message.name)})", may]),
+                        both([test, f"({slot}.kind == {self.names.kind(message.name)})", *sent, may]),
                         read,
                         taken,
                         [*first, *assigned(got, lying), *take, *cost, *more],

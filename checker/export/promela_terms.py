@@ -18,12 +18,13 @@ from leasehold.checker.export.promela_layout import (
     both,
     chosen,
     either,
+    fitted,
     flat,
     opposite,
+    pieces,
     same,
     sequence,
     sequence_words,
-    shaped,
 )
 from leasehold.checker.export.shared import ExportError, Row, Rows
 from leasehold.spec.language import expression as x
@@ -68,18 +69,14 @@ def term(e: x.Expression, f: PromelaBindings, want: t.Type | None = None) -> Wor
     Raises:
         ExportError: Promela has no word for it.
     """
-    if isinstance(want, t.Option) and not isinstance(e.type, t.Option):
-        return ("true", word(e, f))
-    if isinstance(want, t.Seq) and x.longest(e) != want.most:
-        return sequence_words(sequence(term(e, f)), want.most)
-    options = [isinstance(kind, t.Map) and isinstance(kind.of, t.Option) for kind in (want, e.type)]
-    if options == [True, False]:
-        raise ExportError("a map stands where a map of options is wanted", "say it cell by cell", e.place)
+    value = _term(e, f)
+    return value if want is None else fitted(value, e.type, want)
+
+
+def _term(e: x.Expression, f: PromelaBindings) -> Words:
     match e:
         case x.Literal_(type=kind, value=value):
-            if isinstance(kind, t.Seq):
-                kind = replace(kind, most=len(value))
-            return shaped(kind, f.names.literal(kind, value))
+            return f.names.literal(kind, value)
         case x.ConstantRef(name=name):
             return f.names.define("constant", name)
         case x.Now():
@@ -118,9 +115,9 @@ def term(e: x.Expression, f: PromelaBindings, want: t.Type | None = None) -> Wor
         case x.GlobalQuery(name=query):
             return str(x.WITHOUT_FAULTS[query]).lower()
         case x.Old(operand=operand):
-            return term(operand, replace(f, old=True), want)
+            return term(operand, replace(f, old=True))
         case x.Accepts():
-            return term(e.meaning, f, want)
+            return term(e.meaning, f)
         case x.Took(role=role, owner=owner, event=event, ignored=ignored):
             parts = [f"(Took_role == {f.names.define('role', role)})"]
             parts += [f"(Took_instance == {word(owner, f)})"] if owner is not None else []
@@ -166,7 +163,7 @@ def _same_message(a: x.Expression, b: x.Expression, f: PromelaBindings) -> str:
     one, other = _message(a.name, f), _message(b.name, f)
     if one.channel != other.channel or len(one.identity) != len(other.identity):
         return "false"
-    return both(list(map(same, one.identity, other.identity)))
+    return same(one.identity, other.identity)
 
 
 def _heard(name: str, f: PromelaBindings) -> str:
@@ -189,12 +186,17 @@ def _if(e: x.Apply, f: PromelaBindings) -> Words:
     test, then, otherwise = e.operands
     if isinstance(e.type, t.Seq):
         return _sequence(e, f)
-    return chosen(word(test, f), term(then, f, e.type), term(otherwise, f, e.type))
+    kind = t.wider(then.type, otherwise.type)
+    return chosen(word(test, f), term(then, f, kind), term(otherwise, f, kind))
 
 
 def _get(e: x.Apply, f: PromelaBindings) -> Words:
-    some, value = flat(term(e.operands[0], f, t.Option(e.type)))
-    return chosen(some, value, word(e.operands[1], f))
+    option, other = e.operands
+    kind = t.wider(option.type, t.Option(other.type))
+    assert isinstance(kind, t.Option) and kind.of is not None
+    some, value = pieces(term(option, f, kind))
+    assert isinstance(some, str)
+    return chosen(some, value, term(other, f, kind.of))
 
 
 def _cell(e: x.Apply, f: PromelaBindings) -> Words:
@@ -206,12 +208,12 @@ def _cell(e: x.Apply, f: PromelaBindings) -> Words:
 
 
 def _sequence(e: x.Apply, f: PromelaBindings) -> Words:
-    def read(operand: x.Expression) -> Words | SequenceValue[str]:
-        words = term(operand, f)
-        return sequence(words) if isinstance(operand.type, t.Seq) else words
+    def read(operand: x.Expression, inside: bool, want: t.Type | None) -> Words | SequenceValue[str]:
+        words = term(operand, f, want)
+        return sequence(words) if isinstance(operand.type, t.Seq) and not inside else words
 
     made = SEQUENCES.made(e, read, "0")
-    return sequence_words(made, x.longest(e)) if isinstance(made, SequenceValue) else made
+    return sequence_words(made) if isinstance(made, SequenceValue) else made
 
 
 def _of_either(row: Row, place: int = 0) -> Row:
@@ -221,12 +223,10 @@ def _of_either(row: Row, place: int = 0) -> Row:
 
 def _equal(e: x.Apply, f: PromelaBindings) -> str:
     a, b = e.operands
-    if isinstance(a.type, t.Seq):
-        return str(SEQUENCES.equal(sequence(term(a, f)), sequence(term(b, f))))
     if isinstance(a.type, t.MessageType):
         return _same_message(a, b, f)
-    want = next((k for k in (a.type, b.type) if isinstance(k, t.Option) and k.of is not None), a.type)
-    return both(list(map(same, flat(term(a, f, want)), flat(term(b, f, want)))))
+    want = t.wider(a.type, b.type)
+    return same(term(a, f, want), term(b, f, want))
 
 
 def _within(e: x.Apply, f: PromelaBindings) -> str:
@@ -280,7 +280,7 @@ def _quantifier(e: x.Quantifier, f: PromelaBindings) -> Words:
     """The quantifier written out: of each case a bit of a set, its condition and its body."""
     if isinstance(e.type, t.Map):
         every = [replace(f, variables={**f.variables, e.variable: value}) for _, _, value in _domain(e.domain, f)]
-        return tuple(term(e.body, inner, e.type.of) for inner in every)
+        return tuple(term(e.body, inner, t.wider(e.type.of, e.body.type)) for inner in every)
     cases: list[tuple[str, str, str]] = []
     for bit, present, value in _domain(e.domain, f):
         inner = replace(f, variables={**f.variables, e.variable: value})
@@ -323,5 +323,5 @@ def _domain(domain: x.Expression, f: PromelaBindings) -> list[tuple[str, str, st
     assert isinstance(domain.type, t.Set) and domain.type.of is not None
     of = domain.type.of
     whole = "" if x.holds_all_members(domain) else word(domain, f)
-    names = [f.names.literal(of, member)[0] for member in t.members(of)]
+    names = [flat(f.names.literal(of, member))[0] for member in t.members(of)]
     return [(str(1 << n), f"BIT({whole}, {name})" if whole else "true", name) for n, name in enumerate(names)]

@@ -147,6 +147,11 @@ def repeated(system: System, channel: Channel) -> bool:
     return bool(channel.duplicate or any(c.duplicate for c in back))
 
 
+def names_senders(system: System, channel: Channel) -> bool:
+    """Returns whether several senders share the lines of a channel, and each message in it has its sender's name."""
+    return channel.kind == "queue" and system.roles[channel.sender].count > 1 and not channel.same_index
+
+
 def ranges(system: System) -> Iterator[tuple[Role, Datum, tuple[x.Expression, x.Expression]]]:
     """The explored ranges of data: states outside of them are not explored."""
     for role in system.holders.values():
@@ -162,14 +167,10 @@ def bounded(system: System) -> bool:
 
 def low_high(kind: t.Type) -> tuple[int | None, int | None] | None:
     """The declared bounds of an int, also of one in a map, an option or a sequence; None where there are none."""
-    match kind:
-        case t.Int(low=low, high=high) if low is not None or high is not None:
-            return low, high
-        case t.Map(of=of) | t.Seq(of=of) if of is not None:
-            return low_high(of)
-        case t.Option(of=of) if of is not None:
-            return low_high(of)
-    return None
+    number = t.number_of(kind)
+    if not isinstance(number, t.Int) or number.low is number.high is None:
+        return None
+    return number.low, number.high
 
 
 def sentence(*parts: str) -> str:

@@ -311,7 +311,7 @@ class _TlaModule:
         tests = []
         for role in self.system.holders.values():
             every, own = self._every(role)
-            typed = (d for d in role.data.values() if low_high(d.type) is not None or isinstance(d.type, t.Seq))
+            typed = [d for d in role.data.values() if low_high(d.type) is not None or t.holds_sequence(d.type)]
             tests += [every + self._in_range(d.type, f"{own}.{d.name}", 0) for d in typed]
         if not tests:
             return []
@@ -322,9 +322,10 @@ class _TlaModule:
         match kind:
             case t.Map(key=key, of=of):
                 inner = self._in_range(of, f"{value}[K{depth}]", depth + 1)
-                return f"\\A K{depth} \\in {self.layout.members(key)} : {inner}"
+                return f"\\A K{depth} \\in {self.layout.members(key)} : {inner}" if inner else ""
             case t.Option(of=of) if of is not None:
-                return f"\\A V{depth} \\in {value} : {self._in_range(of, f'V{depth}', depth + 1)}"
+                inner = self._in_range(of, f"V{depth}", depth + 1)
+                return f"\\A V{depth} \\in {value} : {inner}" if inner else ""
             case t.Seq(of=of, most=most) if of is not None:
                 each = self._in_range(of, f"V{depth}", depth + 1)
                 every = f" /\\ (\\A V{depth} \\in Values({value}) : {each})" if each else ""

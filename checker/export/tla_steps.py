@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from leasehold.checker.export.shared import ExportError, begins_below_zero, described, low_high, moving, wrapped
-from leasehold.checker.export.tla_terms import TlaBindings, TlaNames, term
+from leasehold.checker.export.tla_terms import TlaBindings, TlaNames, term, unbound
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import Choice, Offer, Passage, Piece, Receive
@@ -191,10 +191,11 @@ class TlaActions:
         if channel.same_index and by_sender and receiver.count < role.count:
             tests.append(f"{me} < {receiver.count}")
         tests += [wanted] if (wanted := self._wanted(f, piece)) else []
-        if channel.capacity is not None and channel.kind in ("fifo", "bag", "multiset"):
+        if channel.capacity is not None:
             w.tests.append(self._room(w, role, piece, channel, me, passed))
         index = "[J]" if by_receiver else f"[{me}]" if by_sender else ""
-        value = f"{self._put(channel)}({word}{index}, {self._message(piece, f)})"
+        message = self._message(piece, f, me if self.layout.names_senders(channel) else "")
+        value = f"{self._put(channel)}({word}{index}, {message})"
         value = f"IF {both(tests)} THEN {value} ELSE {word}{index}" if tests else value
         if by_receiver:
             value = f"[J \\in {self.layout.joints(channel)} |-> {value}]"
@@ -216,11 +217,11 @@ class TlaActions:
     def _put(self, channel: Channel) -> str:
         if channel.unordered:
             return "PutInBag"
-        return {"mailbox": "PutInMailbox", "fifo": "Append", "set": "PutInSet"}[channel.kind]
+        return {"mailbox": "PutInMailbox", "fifo": "Append", "queue": "Append", "set": "PutInSet"}[channel.kind]
 
-    def _message(self, piece: Piece, f: TlaBindings) -> str:
+    def _message(self, piece: Piece, f: TlaBindings, sender: str) -> str:
         message = self.system.messages[piece.event]
-        fields = [f'kind |-> "{message.name}"']
+        fields = [f'kind |-> "{message.name}"', *([f"sender |-> {sender}"] if sender else [])]
         for d, e in zip(message.fields, piece.fields, strict=True):
             fields.append(f"{self.layout.label(message, d.name)} |-> {term(e, f, d.type)}")
         return f"[{', '.join(fields)}]"
@@ -331,14 +332,14 @@ class TlaActions:
 
     def domain(self, d: Datum) -> str:
         """The values to try of an event's field, or of a field that begins with any value."""
-        if d.explore is None and isinstance(d.type, t.Int):
-            numbers = t.numbers(d.type, None)
-            return f"({numbers[0]}..{numbers[-1]})"
+        if d.explore is None and isinstance(number := t.number_of(d.type), t.Int):
+            numbers = t.numbers(number, None)
+            tried = f"({numbers[0]}..{numbers[-1]})"
+            return tried if number == d.type else self.values(d.type, tried)
         frame = TlaBindings(self.layout)
         ends = [term(e, frame) for e in d.explore] if d.explore is not None else ["0", "0"]
         tried = f"({ends[0]}..{ends[1]})"
-        times = d.type.of if isinstance(d.type, t.Option | t.Map | t.Seq) else d.type
-        if isinstance(times, t.Time) and begins_below_zero(self.system, d):
+        if isinstance(t.number_of(d.type), t.Time) and begins_below_zero(self.system, d):
             tried = f"{{N \\in {tried} : 0 <= N}}"
         return self.values(d.type, tried)
 
@@ -358,7 +359,9 @@ class TlaActions:
             case t.Option(of=of) if of is not None:
                 return f"({{{{}}}} \\union {{{{V}} : V \\in {self.values(of, numbers)}}})"
             case t.Seq(of=of, most=most) if of is not None:
-                return f"(UNION {{[1..N -> {self.values(of, numbers)}] : N \\in 0..{most}}})"
+                values = self.values(of, numbers)
+                length = unbound("N", values)
+                return f"(UNION {{[1..{length} -> {values}] : {length} \\in 0..{most}}})"
         low, high = low_high(kind) or (None, None)
         tests = [f"{low} <= N"] * (low is not None) + [f"N <= {high}"] * (high is not None)
         return f"{{N \\in {numbers} : {both(tests)}}}" if tests else numbers
@@ -393,9 +396,10 @@ class TlaActions:
         if channel.same_index:
             both = min(sender.count, receiver.count)
             return ([("Me", f"(0..{both - 1})")], "Me", "Me") if by_sender else ([], "0", "0")
-        names = [("From", self.layout.members(sender.instance))] if by_sender else []
+        by_name = by_sender or self.layout.names_senders(channel)
+        names = [("From", self.layout.members(sender.instance))] if by_name else []
         names += [("Me", self.layout.members(receiver.instance))] if by_receiver else []
-        return names, "From" if by_sender else "0", "Me" if by_receiver else "0"
+        return names, "From" if by_name else "0", "Me" if by_receiver else "0"
 
     def _remove(self, w: Writing, channel: Channel, ends: tuple[str, str], rest: str) -> None:
         """The joint of two machines has other content; `{}` stands for what it had."""
@@ -414,6 +418,7 @@ class TlaActions:
         arguments = {d.name: f"{word}.{self.layout.label(m, d.name)}" for d in m.fields}
         f = TlaBindings(self.layout, role.name, me, sender=sender, arguments=arguments)
         tests = [*([] if bound else [f"{joint} /= <<>>"]), f'{word}.kind = "{m.name}"']
+        tests += [f"{word}.sender = {sender}"] if self.layout.names_senders(channel) else []
         w = Writing(self.layout)
         if channel.kind != "set":
             self._remove(w, channel, (sender, me), "RemoveFromBag({}, Msg)" if channel.unordered else "Tail({})")
@@ -436,6 +441,8 @@ class TlaActions:
         witness, rest = ("I", f"(1..Len({joint}))"), "Without({}, {{I}})"
         if channel.unordered:
             witness, rest = ("Msg", f"BagToSet({joint})"), "RemoveFromBag({}, Msg)"
+        if self.layout.names_senders(channel):  # whoever has sent it
+            names = [(name, of) for name, of in names if name != sender]
         w = Writing(self.layout)
         self._remove(w, channel, (sender, me), rest)
         name = self._word(("loss", channel.name), f"{channel.name}_loses")

@@ -15,14 +15,17 @@ underscore, as TLA+ allows no name twice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain, count
 
-from leasehold.checker.export.shared import ExportError, Row, Rows, UniqueNames
+from leasehold.checker.export.shared import ExportError, Row, Rows, UniqueNames, names_senders
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import Relation, messages_of
 from leasehold.spec.language.model import Channel, Message
+from leasehold.spec.language.operators import template
+from leasehold.spec.language.render.sequences import operand_types
 
 # Names that the module has already, from the modules that it extends and of its own.
 TAKEN = frozenset(
@@ -71,7 +74,9 @@ class TlaNames:
                 return "{" + ", ".join(elements) + "}"
             case t.Map(key=key, of=of):
                 if len(set(value)) == 1:
-                    return f"[K \\in {self.members(key)} |-> {self.literal(of, value[0])}]"
+                    cell = self.literal(of, value[0])
+                    name = unbound("K", cell)
+                    return f"[{name} \\in {self.members(key)} |-> {cell}]"
                 cells = [
                     f"{self.literal(key, k)} :> {self.literal(of, v)}"
                     for k, v in zip(t.members(key), value, strict=True)
@@ -96,7 +101,10 @@ class TlaNames:
         sender, receiver = self.system.roles[channel.sender], self.system.roles[channel.receiver]
         if channel.same_index:
             return sender.count > 1, False
-        return sender.count > 1, receiver.count > 1
+        return sender.count > 1 and not self.names_senders(channel), receiver.count > 1
+
+    def names_senders(self, channel: Channel) -> bool:
+        return names_senders(self.system, channel)
 
     def joint(self, channel: Channel, i: str, j: str) -> str:
         """The index of the joint of two machines; nothing where there is one."""
@@ -142,11 +150,35 @@ class TlaBindings:
 
 def term(e: x.Expression, f: TlaBindings, want: t.Type | None = None) -> str:
     """An expression, as a value of its own type or of a wanted one that agrees with it."""
-    if isinstance(want, t.Option) and not isinstance(e.type, t.Option):
-        return "{" + _term(e, f) + "}"
-    if isinstance(want, t.Option) and isinstance(e, x.Apply) and e.op == "if":
-        return _if(e, f, want)
-    return _term(e, f)
+    value = _term(e, f)
+    return value if want is None else _fitted(value, e.type, want, f.layout)
+
+
+def _fitted(value: str, have: t.Type, want: t.Type, layout: TlaNames) -> str:
+    """A value of one type as a value of another that agrees with it: an option is the set of what there is."""
+    if t.wider(have, want) == have:
+        return value
+    name = unbound("E", value)
+    match want, have:
+        case t.Option(of=of), t.Option(of=inner) if of is not None and inner is not None:
+            return f"{{{_fitted(name, inner, of, layout)} : {name} \\in {value}}}"
+        case t.Option(of=of), _ if of is not None and not isinstance(have, t.Option):
+            return "{" + _fitted(value, have, of, layout) + "}"
+        case t.Map(key=key, of=of), t.Map(of=inner):
+            return f"[{name} \\in {layout.members(key)} |-> {_fitted(f'{value}[{name}]', inner, of, layout)}]"
+        case t.Seq(of=of), t.Seq(of=inner) if of is not None and inner is not None:
+            return f"[{name} \\in DOMAIN {value} |-> {_fitted(f'{value}[{name}]', inner, of, layout)}]"
+    return value
+
+
+def unbound(letter: str, *texts: str) -> str:
+    """A name that none of these texts binds: no name may be bound again within itself."""
+    return next(name for name in _names(letter) if all(name not in text for text in texts))
+
+
+def _names(first: str) -> Iterator[str]:
+    """Yields a name, and then names with a number behind it."""
+    return chain([first], map(f"{first}{{}}".format, count(1)))
 
 
 def _term(e: x.Expression, f: TlaBindings) -> str:
@@ -216,9 +248,9 @@ def _record(role: str, owner: x.Expression | None, f: TlaBindings) -> str:
 _ROWS = Rows(term)
 
 
-def _if(e: x.Apply, f: TlaBindings, want: t.Type | None = None) -> str:
+def _if(e: x.Apply, f: TlaBindings) -> str:
     test, then, otherwise = e.operands
-    kind = want or e.type
+    kind = t.wider(then.type, otherwise.type)
     return f"(IF {term(test, f)} THEN {term(then, f, kind)} ELSE {term(otherwise, f, kind)})"
 
 
@@ -231,16 +263,29 @@ def _equal(symbol: str) -> Row:
         a, b = e.operands
         if isinstance(a.type, t.MessageType):
             return _same_messages(symbol, a, b, f)
-        want = next((k for k in (a.type, b.type) if isinstance(k, t.Option)), None)
+        want = t.wider(a.type, b.type)
         return f"({term(a, f, want)} {symbol} {term(b, f, want)})"
 
     return row
 
 
+def _of_sequences(words: str) -> Row:
+    """A row of an operator on sequences."""
+    write = template(words)
+    return lambda e, f: write(*[term(o, f, want) for o, (_, want) in zip(e.operands, operand_types(e), strict=True)])
+
+
 def _of_either(words: str, sequences: str, place: int = 0) -> Row:
     """A row of words, or of others where the operand at a place is a sequence."""
-    row, other = _ROWS.words(words), _ROWS.words(sequences)
+    row, other = _ROWS.words(words), _of_sequences(sequences)
     return lambda e, f: (other if isinstance(e.operands[place].type, t.Seq) else row)(e, f)
+
+
+def _get(e: x.Apply, f: TlaBindings) -> str:
+    option, other = e.operands
+    kind = t.wider(option.type, t.Option(other.type))
+    assert isinstance(kind, t.Option)
+    return f"Get({term(option, f, kind)}, {term(other, f, kind.of)})"
 
 
 ROWS: Mapping[str, Row] = {
@@ -271,15 +316,15 @@ ROWS: Mapping[str, Row] = {
     "abs": _ROWS.words("(IF {0} < 0 THEN -{0} ELSE {0})"),
     "len": _of_either("Cardinality({})", "Len({})"),
     "index": _ROWS.words("{}"),
-    "get": _ROWS.words("Get({}, {})"),
-    "[,]": lambda e, f: f"<<{', '.join(term(i, f) for i in e.operands)}>>",
-    "item": _ROWS.words("Item({}, {})"),
-    "append": _ROWS.words("Append({}, {})"),
-    "first": _ROWS.words("Item({}, 0)"),
-    "last": _ROWS.words("Item({0}, Len({0}) - 1)"),
-    "rest": _ROWS.words("Rest({})"),
-    "take": _ROWS.words("Take({}, {})"),
-    "starts_with": _ROWS.words("StartsWith({}, {})"),
+    "get": _get,
+    "[,]": _of_sequences("<<{, }>>"),
+    "item": _of_sequences("Item({}, {})"),
+    "append": _of_sequences("Append({}, {})"),
+    "first": _of_sequences("Item({}, 0)"),
+    "last": _of_sequences("Item({0}, Len({0}) - 1)"),
+    "rest": _of_sequences("Rest({})"),
+    "take": _of_sequences("Take({}, {})"),
+    "starts_with": _of_sequences("StartsWith({}, {})"),
 }
 
 
@@ -287,13 +332,16 @@ ROWS: Mapping[str, Row] = {
 
 
 def _quantifier(e: x.Quantifier, f: TlaBindings) -> str:
-    name = "Any_" if e.variable == "_" else f"{e.variable}_"
+    bound = set(f.variables.values())  # a variable may hide another of its name here, and not in TLA+
+    letter = "Any_" if e.variable == "_" else f"{e.variable}_"
+    name = next(name for name in _names(letter) if name not in bound)
     if isinstance(e.domain, x.Pending):
         return _over_messages(e, e.domain.name, name, f)
     inner = replace(f, variables={**f.variables, e.variable: name})
     domain = term(e.domain, f)
     chosen = domain if e.condition is None else f"{{{name} \\in {domain} : {term(e.condition, inner)}}}"
-    body = "" if e.kind == "set" else term(e.body, inner)
+    kind = t.wider(e.type.of, e.body.type) if isinstance(e.type, t.Map) else None
+    body = "" if e.kind == "set" else term(e.body, inner, kind)
     match e.kind:
         case "all":
             return f"(\\A {name} \\in {chosen} : {body})"
@@ -323,9 +371,9 @@ def _over_messages(e: x.Quantifier, name: str, variable: str, f: TlaBindings) ->
     kind = e.domain.type.kinds[0] if len(e.domain.type.kinds) == 1 else ""
     beside = {f"{e.variable} kind": kind, f"{e.variable} number": "1"}
     inner = replace(f, variables={**f.variables, e.variable: variable, **beside})
-    asked, channel = x.asked_of_message(e), _channel(name, f)
+    asked, channel = x.asked_of_message(e), f.layout.system.channel_named(name)
     numbered = not asked.isdisjoint({"number", "latest"}) or (channel.kind == "mailbox" and _is_compared(e))
-    by_place = numbered and channel.kind in ("mailbox", "fifo")
+    by_place = numbered and channel.kind in ("mailbox", "fifo", "queue")
     if by_place or asked & {"sender", "receiver"}:
         return _joint_by_joint(e, name, variable, f, inner, by_place=by_place)
     test = term(e.condition, inner) if e.condition is not None else "TRUE"
@@ -350,7 +398,11 @@ def _same_messages(symbol: str, a: x.Expression, b: x.Expression, f: TlaBindings
     assert isinstance(b, x.BoundVariable)
     tests = [(f.variables[a.name], f.variables[b.name])]
     assert isinstance(a.type, t.MessageType)
-    if f.layout.system.channel_of(a.type.kinds[0]).kind == "mailbox":
+    channel = f.layout.system.channel_of(a.type.kinds[0])
+    if f.layout.names_senders(channel):
+        one, other = tests[0]
+        tests = [(f"[{one} EXCEPT !.sender = 0]", f"[{other} EXCEPT !.sender = 0]")]
+    if channel.kind == "mailbox":
         tests.append((f.variables[f"{a.name} number"], f.variables[f"{b.name} number"]))
     joined = " /\\ " if symbol == "=" else " \\/ "
     return f"({joined.join(f'{one} {symbol} {other}' for one, other in tests)})"
@@ -363,7 +415,7 @@ def _joint_by_joint(
 
     Without crashes, losses and duplicates, what a mailbox holds has the numbers from 1 on, as has what is in a fifo.
     """
-    channel = _channel(name, f)
+    channel = f.layout.system.channel_named(name)
     j, joints = f"J{len(f.variables)}", f.layout.joints(channel)
     lane = f"{f.read(channel.name)}[{j}]" if joints else f.read(channel.name)
     if by_place:
@@ -377,6 +429,8 @@ def _joint_by_joint(
         ends = {"sender": j, "receiver": j}
     elif by_sender or by_receiver:
         ends["sender" if by_sender else "receiver"] = j
+    if f.layout.names_senders(channel):
+        ends["sender"] = f"{inner.variables[e.variable]}.sender"
     inner = replace(inner, variables={**inner.variables, **{f"{e.variable} {end}": word for end, word in ends.items()}})
     test = term(e.condition, inner) if e.condition is not None else "TRUE"
     body = term(e.body, inner)
@@ -424,11 +478,6 @@ def _said_of_messages(e: x.Quantifier, domain: str, test: str, body: str, variab
             return f"{{{variable} \\in {domain} : {test}}}"
 
 
-def _channel(name: str, f: TlaBindings) -> Channel:
-    system = f.layout.system
-    return system.channel_of(name) if name in system.messages else system.channels[name]
-
-
 def _content(channel: Channel, word: str) -> str:
     """The set of the messages between two machines."""
     if channel.unordered:
@@ -444,7 +493,7 @@ def _of_kind(name: str, messages: str, variable: str, message: str, f: TlaBindin
 
 def _messages(name: str, f: TlaBindings) -> str:
     """The set of the messages of a kind, or of a channel, that are on their way."""
-    channel = _channel(name, f)
+    channel = f.layout.system.channel_named(name)
     word, joints = f.read(channel.name), f.layout.joints(channel)
     depth = len(f.variables)  # no name may be bound again within itself
     content = _content(channel, f"{word}[J{depth}]")
@@ -456,7 +505,7 @@ def _messages(name: str, f: TlaBindings) -> str:
 
 def _sum(name: str, body: str, variable: str, f: TlaBindings) -> str:
     """The sum of something over all messages on their way; equal ones count separately."""
-    channel = _channel(name, f)
+    channel = f.layout.system.channel_named(name)
     total = "SumOfBag" if channel.unordered else "Sum" if channel.kind == "set" else "SumOfSequence"
     word, joints = f.read(channel.name), f.layout.joints(channel)
     if name in f.layout.system.messages:

@@ -36,11 +36,13 @@ from typing import TypeAlias
 from leasehold.checker.history.fault import CONTRADICTION, UNDECIDED, CutFault
 from leasehold.impl.events.chain import Tampering
 from leasehold.impl.events.event import AnyEvent, FoundEvent, MachineRecord, MachineStep, StepEvent
+from leasehold.impl.words import over, parted
 from leasehold.spec.language.model import System
 
-Lane: TypeAlias = tuple[str, str, str]  # lease, sender, receiver
+# Lease, sender, and receiver with the channel between them, if that has numbers of its own (`over`).
+Lane: TypeAlias = tuple[str, str, str]
 Place: TypeAlias = tuple[str, int]  # an actor, and the position of its event
-Sent = dict[tuple[str, str], int]  # by sender and receiver, the greatest number that was sent
+Sent = dict[tuple[str, str], int]  # by sender and receiver as in a lane, the greatest number that was sent
 Awaited = dict[Lane, deque[int]]  # the numbers of messages that events which wait have received
 
 
@@ -53,14 +55,14 @@ def capacities_of(system: System) -> Mapping[str, int]:
 def taken(step: MachineStep) -> tuple[Lane, int] | None:
     """Returns the lane and the number of the message that a step has received; None: it has received none."""
     of = step.received
-    return None if of is None else ((step.lease, of.machine, step.machine), of.number)
+    return None if of is None else ((step.lease, of.machine, over(step.machine, of.channel)), of.number)
 
 
 def room_needed(event: AnyEvent, capacities: Mapping[str, int]) -> Iterator[tuple[Lane, int]]:
     """Yields lane and number of each message that must have been received, so that there was room for what is sent."""
     for step in event.steps() if capacities else ():
         for sent in step.sends:
-            yield (step.lease, step.machine, sent.to), sent.number - capacities.get(sent.message, sent.number)
+            yield (step.lease, step.machine, sent.name), sent.number - capacities.get(sent.message, sent.number)
 
 
 def records(event: AnyEvent) -> Iterator[tuple[str, str, MachineRecord]]:
@@ -99,8 +101,9 @@ class HappenedBefore:
             for lease, machine, record in records(event):
                 for to, number in record.sent.items():
                     self._sent[lease, machine, to].note(number, (event.actor, event.position))
-                for sender, number in record.received.items() if capacities else ():
-                    self._received[lease, sender, machine].note(number, (event.actor, event.position))
+                for name, number in record.received.items() if capacities else ():
+                    sender, channel = parted(name)
+                    self._received[lease, sender, over(machine, channel)].note(number, (event.actor, event.position))
 
     def sent(self, step: MachineStep) -> Place | None:
         """Returns the event by which what a step has received was sent; None: the history has none."""
@@ -407,14 +410,14 @@ class CausalMerge:
             reason, kind = reason + f"the events of {of.actor or 'its actor'} are not here", UNDECIDED
         elif step.lease in self.causeless:
             reason, kind = reason + "events of its run are not here", UNDECIDED
-        elif sender.first > 1 and not self._sent_in(step.lease).get((of.machine, step.machine)):
+        elif sender.first > 1 and not self._sent_in(step.lease).get((of.machine, over(step.machine, of.channel))):
             reason, kind = reason + f"the events of {of.actor} begin with {sender.first} here", UNDECIDED
         else:
             reason += f"no event says that {of.actor} has sent it"
             if not sender.events and sender.latest < _moment(event):
                 reason, kind = reason + ", whose events end before", UNDECIDED
         self.fault(CutFault(event.actor, event.position, step.lease, reason, kind))
-        self._count(self._sent_in(step.lease), (of.machine, step.machine), number)
+        self._count(self._sent_in(step.lease), (of.machine, over(step.machine, of.channel)), number)
         return event if self._missing(event) is None else self._passed_over(event)
 
     def _comes(self, event: AnyEvent) -> bool:
@@ -426,7 +429,8 @@ class CausalMerge:
             for other in (e for stream in self._streams.values() for e in stream.events):
                 for key, numbers in _numbers_sent(other):
                     self._to_come.setdefault(key, []).extend(numbers)
-        known = self._to_come.get((step.lease, step.received.machine, step.machine), [])
+        lane = step.lease, step.received.machine, over(step.machine, step.received.channel)
+        known = self._to_come.get(lane, [])
         return any(sent <= number for sent in known) and any(sent >= number for sent in known)
 
     def _missing(self, event: AnyEvent) -> tuple[MachineStep, int] | None:
@@ -473,7 +477,7 @@ def merged(
 def _numbers_sent(event: AnyEvent) -> Iterator[tuple[Lane, tuple[int, ...]]]:
     """Yields, by lane, the numbers that an event is known to send, or least and greatest."""
     for step in event.steps():
-        yield from (((step.lease, step.machine, sent.to), (sent.number,)) for sent in step.sends)
+        yield from (((step.lease, step.machine, sent.name), (sent.number,)) for sent in step.sends)
     if isinstance(event, FoundEvent):
         yield from (((event.lease, event.machine, to), (1, number)) for to, number in event.record.sent.items())
 

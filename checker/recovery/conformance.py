@@ -83,9 +83,10 @@ class StepConformance(StepComparison):
 
     def _leaves(self, notice: Notice) -> None:
         """A message leaves its actor."""
-        lane = notice.lease, notice.machine, notice.data["peer"]
-        number, message = notice.data["number"], (notice.name, tuple(notice.data["fields"].values()))
-        if self.machine(lane[1]) and self.machine(lane[2]) and message not in self.said(lane, number):
+        peer = notice.data["peer"]
+        lane = notice.lease, notice.machine, self.over(peer, notice.name)
+        number, message = notice.data["number"], self.modelled(notice.name, tuple(notice.data["fields"].values()))
+        if self.machine(notice.machine) and self.machine(peer) and message not in self.said(lane, number):
             reason = f"sends {self.written(message)} as message {number}, which no committed step has sent"
             self.say(notice.now, notice.lease, notice.machine, reason)
 

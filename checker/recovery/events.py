@@ -214,11 +214,11 @@ def _flat(step: MachineStep, now: int) -> dict[str, Plain]:
         "serves": step.serves or step.lease,
         "event": step.event,
         "fields": step.fields,
-        "from": None if received is None else (received.machine, received.number),
+        "from": None if received is None else (received.name, received.number),
         "transition": step.transition,
         "source": step.source,
         "record": _plain_record(step.record),
-        "sends": sorted((s.to, s.number, s.message, json.dumps(s.fields, sort_keys=True)) for s in step.sends),
+        "sends": sorted((s.name, s.number, s.message, json.dumps(s.fields, sort_keys=True)) for s in step.sends),
         "calls": [call.task for call in step.starts],
     }
 
@@ -233,14 +233,14 @@ def _logged(program: Program, step: LoggedStep) -> dict[str, Plain]:
     for to, message, fields in step.sends:
         plain = {n: to_plain(kind, v) for (n, kind), v in zip(program.messages[message].fields, fields, strict=True)}
         text = json.dumps(plain, sort_keys=True)
-        sends.append((program.neighbour(core, own, to), step.after[core.sent_at][to], message, text))
+        sends.append((program.lane(core, own, to), step.after[core.sent_at][to], message, text))
     return {
         "now": step.now,
         "key": tuple(step.key),
         "serves": step.lease,
         "event": name,
         "fields": {n: to_plain(kind, v) for (n, kind), v in zip(kinds, values, strict=True)},
-        "from": None if neighbour < 0 else (program.neighbour(core, own, neighbour), number),
+        "from": None if neighbour < 0 else (program.lane(core, own, neighbour), number),
         "transition": "" if step.outcome is None else step.outcome.transition,
         "source": step.before[0],
         "record": _record(program, core, step.after),
@@ -256,7 +256,7 @@ def _record(program: Program, core: Core, record: Record) -> dict[str, Plain]:
     if not core.subsidiary:
         for which, at in (("sent", core.sent_at), ("received", core.received_at)):
             cells = record[at].items() if isinstance(record[at], dict) else enumerate(record[at])
-            numbers[which] = {program.neighbour(core, own, n): value for n, value in cells if value}
+            numbers[which] = {program.lane(core, own, n): value for n, value in cells if value}
     data = {f.name: to_plain(f.type, record[at]) for at, f in enumerate(core.fields, core.data_at)}
     since = dict(zip(core.since, record[core.state_epoch_at + 1 :], strict=False))
     return {

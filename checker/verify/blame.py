@@ -40,6 +40,7 @@ from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.core import Core
 from leasehold.impl.core.work import TICK, Machines, Record
 from leasehold.impl.events.event import AnyEvent, MachineStep, StartedCall, StepEvent
+from leasehold.impl.words import over
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.model import OF_FAIR_RUNS, Call, Property
@@ -225,14 +226,14 @@ class Blaming:
         for place in events:
             for step in (s for s in self.events[place].steps() if s.lease == run):
                 if step.received is not None:
-                    lane = step.received.machine, step.machine
+                    lane = step.received.machine, over(step.machine, step.received.channel)
                     if lane in messages and messages[lane][0] <= step.received.number:
                         del messages[lane]
                 if step.answers is not None or step.record.state != step.source:
                     calls.pop(step.machine, None)
                 if step.starts:
                     calls[step.machine] = step.starts[-1], place
-                messages |= {(step.machine, sent.to): (sent.number, place) for sent in step.sends}
+                messages |= {(step.machine, sent.name): (sent.number, place) for sent in step.sends}
         for machine, (call, (actor, position)) in calls.items():
             asked = f"{call.target} of {machine} was called by event {position} of {actor}, and has not answered"
             culprit: Culprit = "policy" if call.target.startswith("policy.") else "infrastructure"

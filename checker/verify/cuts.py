@@ -780,7 +780,7 @@ def _numbers(known: CutsOfSystem, run: RunState, step: MachineStep, place: tuple
             continue
         had = replayed.newest if sends else replayed.received
         has = (step.record.sent if sends else step.record.received).get(name, 0)
-        if has < had and (sends or step.received is None or step.received.machine != name):
+        if has < had and (sends or step.received is None or step.received.name != name):
             side = "sent to" if sends else "received from"
             yield f"takes {step.event}, and the last number {side} {name} is {has}; it was {had} before"
 

@@ -39,6 +39,7 @@ from leasehold.impl.events.event import (
     read,
     write,
 )
+from leasehold.impl.words import over
 
 WITHOUT_CONTENT = ("", "clock", "crash", "recover", "passed")  # causes of cuts that need no event to be had again
 
@@ -382,7 +383,8 @@ def _sent(steps: Iterable[MachineStep]) -> Sent:
     for step in (one for outer in steps for one in outer.walk()):
         numbers = [((step.machine, to), n) for to, n in step.record.sent.items()]
         if step.received is not None:  # perhaps of the machine itself, which has sent more since
-            numbers.append(((step.received.machine, step.machine), step.received.number))
+            of = step.received
+            numbers.append(((of.machine, over(step.machine, of.channel)), of.number))
         for key, number in numbers:
             sent[key] = max(number, sent.get(key, 0))
     return sent

@@ -52,6 +52,7 @@ from functools import cached_property
 from typing import Any, Literal, Protocol, TypeAlias
 
 from leasehold.checker.verify.sql.dialects import Dialect, Kind, kind_of
+from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.model import System
 
@@ -204,8 +205,21 @@ class Tables:
     def message_field(self, name: str) -> str:
         return self._message_fields[name]
 
-    def ranked(self, channel: str) -> bool:
-        return self.system.channels[channel].kind == "mailbox"
+    def rest(self, e: x.Expression) -> t.Value:
+        match e:
+            case x.Data(role=role, name=name):
+                kind = self.system.holders[role].data[name].type
+            case x.MessageField(name=name, type=t.Map() as written):  # no message gives a field another `rest`
+                fields = (f.type for m in self.system.messages.values() for f in m.fields if f.name == name)
+                kind = next((kind for kind in fields if kind == written), written)
+            case x.Old(operand=operand):
+                return self.rest(operand)
+            case _:
+                return ...
+        return kind.rest if isinstance(kind, t.Map) else ...
+
+    def ranked(self, name: str) -> bool:
+        return self.system.channel_named(name).kind == "mailbox"
 
     def literal(self, type_: t.Type, value: t.Value) -> str:
         if value is None:
@@ -344,6 +358,10 @@ def _plain(type_: t.Type, value: t.Value) -> Any:
             return sorted(value, key=lambda v: t.position(member, v))
         case t.Set():  # the empty set, where nothing says whose members it has
             return []
+        case t.Map(of=of, rest=rest) if rest is not ...:
+            return {str(number): _plain(of, v) for number, v in enumerate(value) if v != rest}
+        case t.Map(of=of, rest=rest) if rest is not ...:
+            return {str(number): _plain(of, v) for number, v in enumerate(value) if v != rest}
         case t.Map(key=t.Enum() as key, of=of):
             return {k: _plain(of, v) for k, v in zip(key.members, value, strict=True)}
         case t.Map(of=of):

@@ -12,6 +12,7 @@ from leasehold.checker.explore.reference import Reference
 from leasehold.faults.model import Budget
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
+from leasehold.impl.words import over
 from leasehold.spec.language.bounds import as_running
 from leasehold.spec.language.lower import Machine
 from leasehold.spec.language.model import System, Transition
@@ -33,7 +34,7 @@ class CutsOfSystem:
         up: by actor of the layout, the cell that says whether it runs.
         first: the cells of the first state.
         transitions, writes: by role and name; the fields that a transition writes.
-        lanes_of: by machine, its channels: the lane, the name of the machine at the other end, whether it sends there.
+        lanes_of: by machine, its channels: the lane, the name under which records have its numbers, whether it sends.
     """
 
     def __init__(self, system: System, program: Program | None = None, world: Reference | None = None) -> None:
@@ -56,8 +57,9 @@ class CutsOfSystem:
         }
         for lane in self.layout.lanes:
             sender, receiver = self.layout.ends(lane)
-            self.lanes_of[sender.role, sender.instance].append((lane, self._name(receiver), True))
-            self.lanes_of[receiver.role, receiver.instance].append((lane, self._name(sender), False))
+            channel = lane.channel.name if lane.channel.name in system.apart else ""
+            self.lanes_of[sender.role, sender.instance].append((lane, over(self._name(receiver), channel), True))
+            self.lanes_of[receiver.role, receiver.instance].append((lane, over(self._name(sender), channel), False))
         frame = Frame(self.layout, system.values(), before="o")
         self._ends = [function(source(end.holds, frame)) for end in system.ends or ()]
 

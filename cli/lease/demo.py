@@ -22,6 +22,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from leasehold.checker.recovery.lease.processes.federation import ABOVE, BROKERS, HOLDERS, SITES, FederationRun
+from leasehold.checker.recovery.lease.processes.hosts import Hosts, HostsRun, HostsUnavailable, require
 from leasehold.checker.recovery.lease.processes.losses import REPLACEMENTS, Losses, losses_of, reboots_of
 from leasehold.checker.recovery.lease.processes.oracle import Oracle
 from leasehold.checker.recovery.lease.processes.random_workload import LASTING_TERMS, TERMS, RandomWorkload
@@ -30,7 +32,7 @@ from leasehold.checker.recovery.processes.rig import Rig
 from leasehold.checker.recovery.processes.verifier import FleetVerifier
 from leasehold.cli.common import Exit, console, end_as_interrupted, print_json, verb
 from leasehold.faults.simulation.partition import drawn_partition
-from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT, Fleet
+from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT, FederationFleet, Fleet, UnitFleet
 from leasehold.impl.processes.fleet import FleetError
 from leasehold.impl.processes.supervisor import Back, Change, Died, Supervisor
 
@@ -46,6 +48,7 @@ UNIT = ("sh", "-c", "sleep infinity & exec sleep infinity")
 REPAIRS, STARTS = 2, 4
 PROBING = {"every_seconds": 0.5, "patience": 2}
 FIRST_SECONDS = 4.0  # before the first partition, when the first leases are there
+HANDED_ON_TICKS = 100_000  # for which sites hand their units on to brokers
 BETWEEN_SECONDS = 2.0  # between two partitions
 
 
@@ -228,7 +231,11 @@ class Preset:
         return faults
 
 
-@verb(refusals={FleetError: Exit.BAD_SPEC})
+@verb(refusals={FleetError: Exit.BAD_SPEC, HostsUnavailable: Exit.BAD_SPEC})
+@click.argument("which", type=click.Choice(["lease", "federation"]), default="lease")
+@click.option("--driver", type=click.Choice(["process", "container"]), default="process", help="Make units so.")
+@click.option("--hosts", type=click.IntRange(1, 20), help="Hosts with containers, each with an agent; default: 3.")
+@click.option("--kill-each", is_flag=True, help="Kill each actor of the federation once, in turn.")
 @click.option("--json", "as_json", is_flag=True, help="Run unattended, and print a summary as JSON.")
 @click.option(
     "--crash",
@@ -264,6 +271,10 @@ class Preset:
     help="Keep everything there; default: a temporary folder, removed at the end.",
 )
 def demo(
+    which: str,
+    driver: str,
+    hosts: int | None,
+    kill_each: bool,
     as_json: bool,
     crash: bool,
     most: int | None,
@@ -294,11 +305,36 @@ def demo(
     holder, and /proc shows who uses which: a guest on a unit that another lease has or that is torn
     down, or past the end that its site has confirmed, is a violation.
 
+    `leasehold demo federation` runs three sites with units of three types, which are handed on to a broker
+    and from it to two others, and four holders. With --kill-each every actor is killed in turn. A judge
+    sees from outside, in /proc, that no unit is in two leases, that each lease has what its ticket says,
+    and that nothing is left behind; and verifiers ask every property, of leases and of delegations, and
+    whether each step is one of the specification.
+
+    With --driver container units are servers in containers, on --hosts hosts: network namespaces, each with
+    an agent that acts for the site. The judge fetches a page from each server over its own address. With --crash
+    each actor and each agent is killed, with --lose-units servers are; nothing is left on a host in the end.
+    It takes root, runc, iproute2 and a static busybox.
+
     Example:  leasehold demo
               leasehold demo --json --crash
+              leasehold demo --driver container --hosts 3 --crash --lose-units --json
               leasehold demo --lose-units --leases 20
+              leasehold demo federation --kill-each --json
     """
     seed = random.SystemRandom().randrange(10**9) if seed is None else seed
+    if which == "federation":
+        if crash or lose or parted or reboot or units:
+            raise click.UsageError("the federation takes --kill-each, --leases, --seed, --dir and --json")
+        return _federation(kill_each, most or 12, seed, folder, as_json)
+    if hosts and driver != "container":
+        raise click.UsageError("--hosts is for --driver container")
+    if driver == "container":
+        if parted or reboot or units or kill_each:
+            raise click.UsageError("containers take --hosts, --crash, --lose-units, --within, --leases, --seed, --dir")
+        return _hosts(hosts or 3, crash, lose, max(within, 60.0), most or 6, seed, folder, as_json)
+    if kill_each:
+        raise click.UsageError("--kill-each is for `leasehold demo federation`; here --crash does the like")
     attended = not as_json and sys.stdout.isatty()
     most = most if most is not None or attended else REBOOT_LEASES if reboot else 6
     kept = folder is not None
@@ -333,6 +369,64 @@ def demo(
     else:
         _tell(summary)
     return Exit.VIOLATED if summary["violations"] else Exit.HOLDS if ended else Exit.INTERRUPTED
+
+
+def _federation(kill_each: bool, leases: int, seed: int, folder: Path | None, as_json: bool) -> Exit:
+    """The demo of a federation, which nobody steers."""
+    base = folder or Path(tempfile.mkdtemp(prefix="leasehold-demo-"))
+    fleet = FederationFleet(base, SITES, BROKERS, HOLDERS, ABOVE, settings={"lazy_close": False})
+    end_as_interrupted()
+    try:
+        with fleet, fleet.delegating or nullcontext():
+            time.sleep(3 * fleet.tick_seconds)  # what is handed on later is of no time before their stores
+            fleet.hand_on(HANDED_ON_TICKS)
+            run = FederationRun(fleet, seed, leases, kill_each, (lambda text: None) if as_json else console().print)
+            verifiers = [FleetVerifier(one) for one in (fleet, fleet.delegating) if one is not None]
+            run.run()
+            for verifier in verifiers:
+                verifier.end()
+            summary = {**run.summary(verifiers), "seed": seed}
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
+    finally:
+        _clean(fleet, base, folder is not None)
+    return _judged(summary, as_json)
+
+
+def _hosts(
+    count: int, crash: bool, lose: bool, within: float, leases: int, seed: int, folder: Path | None, as_json: bool
+) -> Exit:
+    """The demo of servers on hosts, which nobody steers."""
+    require()
+    base = folder or Path(tempfile.mkdtemp(prefix="leasehold-demo-"))
+    end_as_interrupted()
+    run = None
+    try:
+        with Hosts([f"host{n}" for n in range(1, count + 1)], f"{seed % 1000:03}") as hosts:
+            say = (lambda text: None) if as_json else console().print
+            run = HostsRun(base, hosts, seed, leases, crash, lose, within, say)
+            with run.agents, run.site:
+                verifiers = [FleetVerifier(one) for one in (run.site, run.agents)]
+                run.run()
+                for verifier in verifiers:
+                    verifier.end()
+                summary = {**run.summary(verifiers), "seed": seed}
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
+    finally:
+        if run is not None:
+            _clean(run.site, base, folder is not None)
+    return _judged(summary, as_json)
+
+
+def _judged(summary: dict[str, Any], as_json: bool) -> Exit:
+    """Tells what came of a demo that nobody steers."""
+    if as_json:
+        print_json(summary)
+    else:
+        for name, value in summary.items():
+            console().print(f"{name}: {value if value or value == 0 else 'none'}")
+    return Exit.VIOLATED if summary["violations"] or summary["findings"] or summary["leaked"] else Exit.HOLDS
 
 
 def _run(demonstration: Demo, attended: bool, quiet: bool) -> bool:
@@ -388,7 +482,7 @@ def _keys(attended: bool) -> Iterator[Any]:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 
-def _clean(fleet: Fleet, base: Path, kept: bool) -> None:
+def _clean(fleet: UnitFleet, base: Path, kept: bool) -> None:
     """Ends guests, and the processes of units with their files, unless those are kept."""
     fleet.end_guests()
     if kept:

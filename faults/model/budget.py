@@ -1,7 +1,7 @@
 """The number of faults of each kind that an exploration may use: `crash=2,duplicate=1,lose=any,skew=1`.
 
 A count holds over the whole run. `any` is no limit, for faults that cannot make a run endless. `skew` bounds how far
-clocks differ, and `byzantine` names roles.
+clocks differ in ticks, `drift` their rates in percent, and `byzantine` names roles.
 """
 
 from __future__ import annotations
@@ -162,7 +162,8 @@ def _count(name: str, value: str) -> Count | str:
         return "any"
     if not value.isascii() or not value.isdigit() or len(value) > 2:
         more = " or `any`" if unit is BudgetUnit.COUNT_OR_ANY else ""
-        raise BudgetError(f"{name} needs a number from 0 to 99{more}, as in {name}=1, not {value[:40]!r}")
+        number, example = ("a whole percentage", 25) if unit is BudgetUnit.PERCENT else ("a number", 1)
+        raise BudgetError(f"{name} needs {number} from 0 to 99{more}, as in {name}={example}, not {value[:40]!r}")
     return int(value)
 
 

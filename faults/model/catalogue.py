@@ -16,6 +16,7 @@ class BudgetUnit(StrEnum):
     COUNT = "count"  # how many a whole run may have
     COUNT_OR_ANY = "count or any"  # the same, or `any` for no limit: it cannot make a run endless
     TICKS = "ticks"  # a bound that is not used up
+    PERCENT = "percent"  # the same, below 100
     ROLE = "role"  # whose fault it is
 
 

@@ -12,12 +12,15 @@ from itertools import combinations
 from typing import Any, TypeAlias
 
 from leasehold.faults.model.budget import Budget, BudgetError
-from leasehold.spec.language.lower import Change, Crash, FaultCell, ModelActor, Relation, Variable, lower
+from leasehold.spec.language.expression import Now, mentions
+from leasehold.spec.language.lower import Change, ClockBounds, Crash, FaultCell, ModelActor, Relation, Variable, lower
 from leasehold.spec.language.model import System
+from leasehold.spec.language.parts import expressions
 from leasehold.spec.language.types import finite
 
 UP, DOWN, GONE = True, False, None  # GONE is halted for good; only UP is true
 EVERYTHING = "everything"  # the name of a crash of all actors
+LEAD, PHASE = "lead", "phase"  # of a clock (spec/language/lower/clocks.py)
 WHOLE = 0  # the value while there is no partition; else the number of a cut, from 1 on
 
 
@@ -33,20 +36,54 @@ def lower_with_faults(system: System, budget: Budget | None) -> Relation:
     return relation
 
 
+def without_effect(system: System, budget: Budget) -> dict[str, str]:
+    """The kinds of a budget that can strike nothing in a system, each with the reason as a clause."""
+    reasons: dict[str, str] = {}
+    untouched = {kind: _untouched(system, kind) for kind in ("duplicate", "lose", "reorder")}
+    for kind in budget.given:
+        if kind in ("skew", "drift") and system.clock is None:
+            reasons[kind] = "there is no clock"
+        elif kind in ("skew", "drift") and not any(_reads_clock(system, a) for a in lower(system).actors):
+            reasons[kind] = "no actor reads the clock"
+        elif kind == "partition" and len(lower(system).actors) < 2:
+            reasons[kind] = "there is one actor"
+        elif kind in untouched and len(untouched[kind]) == len(system.channels):
+            reasons[kind] = ", ".join(untouched[kind]) or "there is no channel"
+    return reasons
+
+
+def _untouched(system: System, fault: str) -> list[str]:
+    """The channels that a budget's fault of messages does not reach, each as `NAME is a KIND`."""
+    apart = {"duplicate": ("set",), "lose": ("set",), "reorder": ("bag", "multiset", "set")}[fault]
+    return [f"{c.name} is a {c.kind}" for c in system.channels.values() if c.durable or c.kind in apart]
+
+
 def crash(relation: Relation, count: int) -> Relation:
     """Each actor may stop by itself, and the actors of a node together (paper, sections 3.2 and 5.1)."""
     known = {a.name: a for a in relation.actors}
     groups: dict[str, tuple[ModelActor, ...]] = {name: (actor,) for name, actor in known.items()}
     for node, names in relation.system.faults.nodes.items():
         groups[node] = tuple(known[n] for n in names if n in known)
-    crashes = tuple(Crash(name, actors, "crash", together=True) for name, actors in groups.items())
-    return replace(relation, crashes=(*relation.crashes, *crashes))
+    lost = lost_at_crash(relation.system)
+    crashes = tuple(Crash(name, actors, "crash", together=True, empties=lost) for name, actors in groups.items())
+    return replace(relation, crashes=(*relation.crashes, *crashes), retries=relation.retries or _sent_again(relation))
 
 
 def power_cut(relation: Relation, count: int) -> Relation:
     """All actors stop at once, whoever of them is up."""
-    every = Crash(EVERYTHING, relation.actors, "power_cut", together=False)
-    return replace(relation, crashes=(*relation.crashes, every))
+    every = Crash(EVERYTHING, relation.actors, "power_cut", together=False, empties=lost_at_crash(relation.system))
+    return replace(relation, crashes=(*relation.crashes, every), retries=relation.retries or _sent_again(relation))
+
+
+def lost_at_crash(system: System) -> tuple[str, ...]:
+    """The channels whose messages are lost when the actor crashes to which they are on their way."""
+    return tuple(channel.name for channel in system.channels.values() if channel.on_crash == "lost")
+
+
+def _sent_again(relation: Relation) -> bool:
+    """Returns whether a crash loses messages that their senders send again: those of mailboxes."""
+    channels = relation.system.channels
+    return any(channels[name].kind == "mailbox" for name in lost_at_crash(relation.system))
 
 
 def halt(relation: Relation, count: int) -> Relation:
@@ -59,6 +96,7 @@ def halt(relation: Relation, count: int) -> Relation:
             {FaultCell("up", name): GONE},
             actor=name,
             budget="halt",
+            empties=lost_at_crash(relation.system),
         )
         for name in (a.name for a in relation.actors)
     )
@@ -86,6 +124,7 @@ def amnesia(relation: Relation, count: int) -> Relation:
             budget="amnesia",
             resets=True,
             on_channels="forget",
+            empties=lost_at_crash(relation.system),
         )
         for actor in relation.actors
     )
@@ -140,22 +179,34 @@ def _name(names: list[str], side: frozenset[str]) -> str:
 
 
 def skew(relation: Relation, ticks: int) -> Relation:
-    """Each actor's clock may be ahead by so many ticks. That a clock stands still belongs to the passage of time."""
-    if relation.passage is None:
+    """Each actor's clock may be ahead by so many ticks."""
+    return _clocks(relation, replace(relation.clocks, ahead=ticks))
+
+
+def drift(relation: Relation, percent: int) -> Relation:
+    """Each actor's clock may be slower or faster than true time by so many percent."""
+    return _clocks(relation, replace(relation.clocks, percent=percent))
+
+
+def _clocks(relation: Relation, bounds: ClockBounds) -> Relation:
+    """Clocks with these bounds, of the actors that read one. That one stands still belongs to the passage of time."""
+    names, first = tuple(a.name for a in relation.actors if _reads_clock(relation.system, a)), bounds.first
+    if relation.passage is None or not names:
         return relation
-    lead = Variable("lead", tuple(a.name for a in relation.actors), 0, leads=True)
-    gains = tuple(
-        Change(
-            "skew",
-            f"the clock of {actor.name} gains a tick",
-            {FaultCell("lead", actor.name): (ahead,)},
-            {FaultCell("lead", actor.name): ahead + 1},
-            waits_for=actor.name,
-        )
-        for actor in relation.actors
-        for ahead in range(ticks)
+    kept = tuple(v for v in relation.variables if v.name not in (LEAD, PHASE))
+    phase = () if first.phase is None else (Variable(PHASE, names, first.phase),)
+    gains = tuple(Change(bounds.kind, f"the clock of {name} gains a tick", {}, {}, gains=name) for name in names)
+    return replace(
+        relation,
+        clocks=bounds,
+        variables=(*kept, Variable(LEAD, names, first.lead, leads=True), *phase),
+        changes=(*(c for c in relation.changes if not c.gains), *gains),
     )
-    return replace(relation, variables=(*relation.variables, lead), changes=(*relation.changes, *gains))
+
+
+def _reads_clock(system: System, actor: ModelActor) -> bool:
+    roles = {machine.role for machine in actor.machines}
+    return any(mentions(e, lambda n: isinstance(n, Now)) for name in roles for e in expressions(system.roles[name]))
 
 
 def byzantine(relation: Relation, role: str) -> Relation:
@@ -191,7 +242,7 @@ def byzantine(relation: Relation, role: str) -> Relation:
         relation,
         variables=(*relation.variables, known),
         crashes=tuple(c for c in crashes if c.actors),
-        changes=tuple(c for c in relation.changes if c.actor != traitor.name),
+        changes=tuple(c for c in relation.changes if traitor.name not in (c.actor, c.gains)),
         byzantine=traitor,
     )
 
@@ -207,5 +258,6 @@ KINDS: Mapping[str, AddsFault] = {
     "lose": lose,
     "partition": partition,
     "skew": skew,
+    "drift": drift,
     "byzantine": byzantine,
 }

@@ -1,4 +1,4 @@
-"""One time for all actors of one process, and how far each actor's own clock is from it.
+"""One time for all actors of one process, and how far each actor's own clock is from it, by an offset and by its rate.
 
 Time advances by ticks from outside: nothing else moves it.
 """
@@ -6,6 +6,7 @@ Time advances by ticks from outside: nothing else moves it.
 from __future__ import annotations
 
 import asyncio
+from fractions import Fraction
 
 from leasehold.impl.clock import OnTick
 
@@ -39,21 +40,43 @@ class SimulatedClock:
     Args:
         time: true time; left out: of its own.
         ahead: how many ticks it is ahead of true time (or behind, below 0).
+
+    Actors read it when true time has ticked: of the ticks that a fast clock has shown since, they see the last.
     """
 
     def __init__(self, time: TrueTime | None = None, ahead: int = 0) -> None:
         self.time, self.ahead = time or TrueTime(), ahead
+        self._rate, self._since, self._drifted = Fraction(1), self.time.now, Fraction(0)
         self._latest = 0
         self._heard: list[tuple[asyncio.AbstractEventLoop, OnTick]] = []
         self.time.clocks.append(self)
 
     def now(self) -> int:
-        self._latest = max(self._latest, self.time.now + self.ahead, 0)
+        self._latest = max(self._latest, self.time.now + self.ahead + self._off // 1, 0)
         return self._latest
+
+    @property
+    def rate(self) -> Fraction:
+        """Ticks that it shows in a tick of true time."""
+        return self._rate
+
+    @rate.setter
+    def rate(self, rate: Fraction) -> None:
+        self._rate, self._since, self._drifted = rate, self.time.now, self._off
+
+    @property
+    def _off(self) -> Fraction:
+        """Ticks by which its rates have led it away from true time."""
+        return self._drifted + (self._rate - 1) * (self.time.now - self._since)
+
+    def correct(self) -> None:
+        """The clock shows true time from now on; if it is ahead, once that has come to what it shows."""
+        self.ahead = 0
+        self._rate, self._since, self._drifted = Fraction(1), self.time.now, Fraction(0)
 
     def show(self, now: int) -> None:
         """The clock shows a time from now on, whatever it has shown before; nobody is notified."""
-        self.ahead, self._latest = now - self.time.now, now
+        self.ahead, self._latest = now - self.time.now - self._off // 1, now
 
     def wall(self) -> float:
         """Real time, which events show: true time, a tick being a second."""

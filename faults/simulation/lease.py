@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from asyncio import AbstractEventLoop
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 from leasehold.faults.simulation.cluster import SystemCluster
@@ -19,11 +20,14 @@ from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
 from leasehold.impl.handlers.handler import NullHandler
 from leasehold.impl.handlers.simulated import SimulatedHandler
+from leasehold.impl.lease.broker import FirstComeFirstServed
+from leasehold.impl.lease.delegations import Delegations
 from leasehold.impl.lease.demand import LeaseDemand
 from leasehold.impl.lease.environment import lease_environment
 from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT
-from leasehold.impl.lease.inventory import Inventory
+from leasehold.impl.lease.inventory import Inventory, units_at
 from leasehold.impl.lease.service_manager import FixedDemand
+from leasehold.impl.policy.policy import Policy
 from leasehold.impl.store.store import RecordKey, Store
 from leasehold.impl.transport.transport import Transport
 from leasehold.impl.words import choices
@@ -46,14 +50,23 @@ class LeaseActors(LocalSystem[A]):
 
     inventory: Inventory
 
+    def _inventory(self, name: str) -> Inventory:
+        """The inventory of an actor."""
+        return self.inventory
+
+    def _delegations(self, name: str) -> Delegations | None:
+        """The delegations of an actor, if it has any."""
+        return None
+
     def _environment(self, name: str) -> Environment:
         return lease_environment(
             self.program,
             self._identities[name],
             self.roles[name],
             self.players,
-            self.inventory,
+            self._inventory(name),
             partial(self._handler, name),
+            self._delegations(name),
         )
 
     def _handler(self, name: str, role: str) -> Any:
@@ -140,6 +153,94 @@ class Cluster(LeaseActors[Actor], SystemCluster):
         """The demand for a lease, as its policy keeps it."""
         policy: FixedDemand = self.tenant.environment.policies["service_manager"]  # type: ignore[assignment]
         return policy.wish(lease)
+
+
+class Federation(LeaseActors[Actor], SystemCluster):
+    """Several holders, brokers and sites, who all trust each other.
+
+    Args:
+        sites: by name, the units of each by type.
+        brokers: by name, the units that each promises, by site and type.
+        holders: their names.
+        broker: makes the policy of a broker, of its inventory; left out: first come, first served.
+        settings: constants of the lease's specification.
+        folder: with a folder for each broker and site, of its delegations; left out: units are configured.
+        options: as `SystemCluster` takes them.
+
+    Attributes:
+        handlers: by site, the simulated world of its units.
+    """
+
+    def __init__(
+        self,
+        sites: Mapping[str, Mapping[str, int]],
+        brokers: Mapping[str, Mapping[str, Mapping[str, int]]],
+        holders: Sequence[str] = (TENANT,),
+        broker: Callable[..., Policy] = FirstComeFirstServed,
+        settings: Mapping[str, int | bool] | None = None,
+        folder: Path | None = None,
+        **options: Any,
+    ) -> None:
+        self._folder = folder
+        most = max(sum(types.values()) for types in sites.values())
+        self.system, program = _compiled(**{"max_units": most, **(settings or {})})
+        self.inventories = {name: _parsed(units_at({name: types}, own=True)) for name, types in sites.items()}
+        self.inventories |= {name: _parsed(units_at(of)) for name, of in brokers.items()}
+        self.handlers = {name: SimulatedHandler() for name in sites}
+        self._broker = broker
+        first = {"service_manager": holders[0], "broker": next(iter(brokers)), "authority": next(iter(sites))}
+        SystemCluster.__init__(self, program, players=first, **options)
+        kinds = (("service_manager", holders), ("broker", brokers), ("authority", sites))
+        for role, names in kinds:
+            for name in names:
+                if name not in self.roles:
+                    self._introduce(name, (role,))
+        only = {role: next(iter(names)) for role, names in kinds if len(names) == 1}
+        self.players = only
+
+    def _environment(self, name: str) -> Environment:
+        environment = super()._environment(name)
+        if "broker" in environment.policies:
+            directory = environment.directory
+            other_terms = bool(self.program.constants.get("other_terms", False))
+            policy = self._broker(
+                self.inventories[name],
+                directory=directory,
+                other_terms=other_terms,
+                delegations=self._delegations(name),
+            )
+            environment.policies["broker"] = policy
+        return environment
+
+    def _delegations(self, name: str) -> Delegations | None:
+        """The folder of an actor's delegations."""
+        return None if self._folder is None or name not in self.inventories else Delegations(self._folder / name, name)
+
+    def _inventory(self, name: str) -> Inventory:
+        return self.inventories.get(name, Inventory(()))
+
+    def _handler(self, name: str, role: str) -> Any:
+        return self.handlers.get(name) or NullHandler()
+
+    def demand(self, holder: str, lease: str, units: int, until: int, term: int = 10, **more: Any) -> Awaitable[Any]:
+        """A client asks a holder for a lease."""
+        asked: Awaitable[Any] = self.actors[holder].command(
+            "service_manager", "demand", lease, units, until, term, **more
+        )
+        return asked
+
+    def states(self, lease: str) -> dict[str, str]:
+        """The control state of the lease's machine at each actor that has one."""
+        found = {}
+        for name, actor in self.actors.items():
+            for role in self.roles[name]:
+                if (instance := actor.table.instances.get(RecordKey(lease, role))) is not None:
+                    found[name] = instance.state
+        return found
+
+
+def _parsed(listed: list[dict[str, Any]]) -> Inventory:
+    return Inventory.parse({"units": listed}) if listed else Inventory(())
 
 
 class EmbeddedCluster(Embedded[Cluster]):

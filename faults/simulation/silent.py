@@ -7,7 +7,7 @@ that come from outside of the actors are those that the simulation chooses, and 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from leasehold.impl.actor.environment import CredentialRequest, Environment
@@ -52,10 +52,16 @@ class SilentHandler:
 class NoCredentials:
     """Messages take no credential along, and every message is believed: in the simulation all actors are honest."""
 
+    names: Collection[str] = ()
+    kept: Callable[[str], Iterable[Mapping[str, Any]]] = staticmethod(lambda role: ())
+
     def issue(self, requests: Sequence[CredentialRequest]) -> list[str | Refusal | None]:
         return [None] * len(requests)
 
     def accept(self, envelope: Envelope, metadata: Mapping[str, Any], now: int) -> dict[str, Any]:
+        return {}
+
+    def players(self, kept: Mapping[str, Any]) -> Mapping[str, str]:
         return {}
 
 

@@ -20,6 +20,7 @@ from typing import Any
 from leasehold.impl.actor import outside
 from leasehold.impl.actor.calls import HandlerCalls
 from leasehold.impl.actor.chronicle import Chronicle, RowCodec
+from leasehold.impl.actor.detectors import Detectors
 from leasehold.impl.actor.effects import EffectRunner
 from leasehold.impl.actor.environment import ActorContext, ActorError, ActorOptions, Environment, EnvironmentMismatch
 from leasehold.impl.actor.messages import EnvelopeCodec, MessageHandler, answer_to
@@ -90,10 +91,15 @@ class Actor:
         self.chronicle = Chronicle(self.context, store, self.rows, self.codec, self.upcalls.metadata)
         self.recovery = Recovery(self.context, store, self.rows, self.stepper, self.codec, self.chronicle, self.upcalls)
         to = self.messages.address_of
+        if self.environment.directory is not None:
+            self.environment.directory.address_of = to
+        if self.environment.credentials is not None:
+            self.environment.credentials.kept = table.kept
         self.effects = EffectRunner(self.context, self.codec, to, self.upcalls, put)
         parts = self.stepper, self.messages, self.upcalls, self.chronicle, self.effects
         self.turn_loop = TurnLoop(self.context, self.queue, *parts, self._reopen)
         self.probes = UnitProbes(self.context, lambda key: any(self.calls.of(key)), put, self._guard)
+        self.detectors = Detectors(self.context, self.queue.put, self._guard)
         self.remains = Remains(self.context, self.probes, lambda: self.calls.unsure)
         self._tasks: list[asyncio.Task[None]] = []
         self._starting: asyncio.Task[None] | None = None  # carries out the rest of recovery's effects
@@ -130,6 +136,7 @@ class Actor:
             make(self._guard(self.remains.run)),
         ]
         self.probes.open()
+        self.detectors.open()
         return self.codec.address
 
     async def stop(self) -> None:
@@ -195,6 +202,7 @@ class Actor:
             await asyncio.gather(self._starting, return_exceptions=True)
         self._starting = None
         await self.probes.close()
+        await self.detectors.close()
         self.upcalls.close()
         await self.effects.close()
 
@@ -254,6 +262,7 @@ class Actor:
             pass
         self.running = True
         self.probes.open()
+        self.detectors.open()
         self.queue.wake()  # timers may have become due
         log.info("%s goes on with %d machines", self.identity.name, len(self.table.instances))
 
@@ -333,9 +342,12 @@ class Actor:
         """The scalpel (paper, section 4.2): a recovery event for one machine."""
         return self.queue.put(Recover(RecordKey(lease, machine)))
 
-    def command(self, role: str, method: str, *arguments: Any, **options: Any) -> Any:
-        """A client's command for the policy of a role; returns a future that is done when the wish is durable."""
-        command = PolicyCommand(role, method, arguments, options)
+    def command(self, role: str, method: str, *arguments: Any, client: str = "", **options: Any) -> Any:
+        """A client's command for the policy of a role; returns a future that is done when the wish is durable.
+
+        What a named `client` demands is its own, and is held to its quota.
+        """
+        command = PolicyCommand(role, method, arguments, options, client)
         policy = self.environment.policies.get(role)
         if self.running and policy is not None and not is_quick(policy):
             return self.upcalls.command_later(command)

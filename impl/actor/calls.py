@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from leasehold.impl.actor.environment import RetryPolicy
-from leasehold.impl.actor.ready import Complete
+from leasehold.impl.actor.ready import Complete, Raise
 from leasehold.impl.actor.table import MachineInstance
 from leasehold.impl.core.core import Named
 from leasehold.impl.core.work import CallWork
@@ -38,7 +38,7 @@ log = logging.getLogger("leasehold.calls")
 
 LONGEST_DOUBLING = 5  # of the pause before an action that could not be begun is tried again
 
-Answered = Callable[[Complete], None]
+Answered = Callable[[Complete | Raise], None]
 
 
 class HandlerCalls:
@@ -146,6 +146,9 @@ class HandlerCalls:
                 for place in places:
                     place.release()
             tried, lacked = tried + 1, 0
+            for raised in done.raises:
+                source = f"{action.verb} of {action.unit or action.lease}"
+                self._answered(Raise(raised, source, "probe"))
             if not done.well:
                 log.warning("%s of %s failed: %s", action.verb, action.unit or action.lease, done.words)
         if done.well:
@@ -211,7 +214,7 @@ def _fitting(call: CallWork, events: Mapping[str, Named], done: Done, action: Ha
     try:
         answer_of(call, events, done, action)
     except HandlerError as error:
-        return Done(False, str(error), done.facts)
+        return Done(False, str(error), done.facts, raises=done.raises)
     return done
 
 

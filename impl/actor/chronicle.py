@@ -411,7 +411,7 @@ class EventDescriber:
             for role, core in program.roles.items()
             for event, fields in core.events.items()
         }
-        self._neighbours = lru_cache(1000)(lambda role, number: program.neighbours(program.roles[role], number))
+        self._lanes = lru_cache(1000)(lambda role, number: program.lanes(program.roles[role], number))
         self._known: dict[int, tuple[Any, Any]] = {}  # opaque values by identity, and how they are shown
 
     def fields_of(self, draft: FoundDraft | RefusedDraft | EventDraft) -> Mapping[str, Any]:
@@ -434,7 +434,7 @@ class EventDescriber:
         received = None
         if neighbour >= 0:
             peer = self.program.neighbour(core, instance.number, neighbour)
-            received = ReceivedMessage(peer, instance.peers[neighbour], event[3])
+            received = ReceivedMessage(peer, instance.peers[neighbour], event[3], core.channel(neighbour))
         sends: tuple[SentMessage, ...] = ()
         starts: tuple[StartedCall, ...] = ()
         if outcome.work:
@@ -484,10 +484,10 @@ class EventDescriber:
         return by_lease
 
     def _numbers(self, core: Core, number: int, numbers: Any) -> dict[str, int]:
-        """The numbers of messages by the neighbour's name."""
+        """The numbers of messages by the names under which they stand."""
         if isinstance(numbers, dict):
-            return {self.program.neighbour(core, number, at): n for at, n in sorted(numbers.items()) if n}
-        return {name: n for name, n in zip(self._neighbours(core.role, number), numbers, strict=True) if n}
+            return {self.program.lane(core, number, at): n for at, n in sorted(numbers.items()) if n}
+        return {name: n for name, n in zip(self._lanes(core.role, number), numbers, strict=True) if n}
 
     def _fields(self, core: Core, event: Event) -> dict[str, Any]:
         name, values, neighbour, *_ = event
@@ -499,7 +499,7 @@ class EventDescriber:
         core, at = instance.core, piece.neighbour
         fields = self._named(self._messages[piece.message], piece.fields(record))
         to = self.program.neighbour(core, instance.number, at)
-        return SentMessage(to, record[core.sent_at][at], piece.message, fields, instance.peers[at])
+        return SentMessage(to, record[core.sent_at][at], piece.message, fields, instance.peers[at], core.channel(at))
 
     def _named(self, shapes: Shapes, values: Iterable[Any]) -> dict[str, Any]:
         """Fields as plain data by name."""
@@ -513,6 +513,10 @@ class EventDescriber:
         match kind:
             case t.Opaque():
                 return self._opaque(value)
+            case t.SparseMap(key=key, of=of) if _is_shaped(of):
+                return {t.show(key, number): self._shown(of, one) for number, one in sorted(value.items())}
+            case t.SparseMap():
+                pass
             case t.Map(of=t.Opaque()):
                 known, look = self._known, self._opaque
                 return [one and (k[1] if (k := known.get(id(one))) and k[0] is one else look(one)) for one in value]

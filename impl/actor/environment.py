@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple, Protocol
+from typing import Annotated, Any, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Meta, Struct
 
@@ -17,7 +17,9 @@ from leasehold.impl.identity.envelope import Envelope
 from leasehold.impl.identity.signed import Refusal
 from leasehold.impl.identity.trust import Identity
 from leasehold.impl.notices import Kind, Notice, Notices
-from leasehold.impl.policy.policy import Policy
+from leasehold.impl.policy.directory import Directory
+from leasehold.impl.policy.policy import Lease, Policy
+from leasehold.impl.raised import Detector
 from leasehold.impl.store.store import RecordKey
 
 Seconds = Annotated[float, Meta(gt=0, le=1e9)]
@@ -60,11 +62,74 @@ class CredentialRequest(NamedTuple):
     fields: Mapping[str, Any]
 
 
+Charge: TypeAlias = tuple[str, Any] | None  # of a command: the lease, and its account afterwards
+
+
+class Accounts(Protocol):
+    """The clients of leases, and what each may have.
+
+    What has changed is committed with the records and wishes of the same turn.
+    """
+
+    def clear(self) -> None:
+        """Forgets everything, before a store is read anew."""
+        ...
+
+    def restore(self, lease: str, kept: bytes) -> None:
+        """Takes the account of a lease from the store."""
+        ...
+
+    def changes(self) -> dict[str, bytes]:
+        """The accounts that have changed since they were last handed out, by lease; empty where one is forgotten."""
+        ...
+
+    def client(self, lease: str) -> str:
+        """The client that has demanded a lease; empty where it was none."""
+        ...
+
+    def open(self) -> list[str]:
+        """The leases of clients that are not over, as far as this is known here."""
+        ...
+
+    def charge(
+        self, client: str, method: str, arguments: Sequence[Any], options: Mapping[str, Any], now: int
+    ) -> Charge:
+        """Returns the cost of a client's command for a policy; nothing has changed.
+
+        Raises:
+            ActorError: it is more than the client may have.
+        """
+        ...
+
+    def take(self, charge: Charge) -> None:
+        """Takes the charge of a command that its policy has taken."""
+        ...
+
+    def noted(self, lease: Lease, now: int, over: int | None = None) -> None:
+        """A lease has changed; `over` says since when it is over."""
+        ...
+
+    def withdrawn(self, lease: str, now: int) -> None:
+        """The demand for a lease is over, and the lease never began."""
+        ...
+
+    def tick(self, now: int, there: Callable[[str], bool]) -> None:
+        """The clock has come to a time; `there` tells whether a lease is remembered."""
+        ...
+
+
 class Credentials(Protocol):
     """Signed statements of third parties that messages show beside their fields, such as tickets.
 
     The actor carries them and keeps them with records; it never reads them.
+
+    Attributes:
+        names: the machines whose players credentials name, so that a run may begin before they are known.
+        kept: tells what is kept with the records of all machines of a role; the actor sets it.
     """
+
+    names: Collection[str]
+    kept: Callable[[str], Iterable[Mapping[str, Any]]]
 
     def issue(self, requests: Sequence[CredentialRequest]) -> list[str | Refusal | None]:
         """The credentials that the messages of a turn take along.
@@ -88,6 +153,31 @@ class Credentials(Protocol):
         """
         ...
 
+    def players(self, kept: Mapping[str, Any]) -> Mapping[str, str]:
+        """Returns who plays which machine, as what is kept of a credential says."""
+        ...
+
+
+class Admission(Protocol):
+    """A judge of events from outside by more than their machine knows: by what the others of this actor have."""
+
+    def admit(
+        self, event: str, fields: Mapping[str, Any], records: Sequence[tuple[str, Mapping[str, Any]]], now: int
+    ) -> None:
+        """Judges an event before its machine does.
+
+        Args:
+            event: its name.
+            fields: of it.
+            records: the data of the machines of its role that this actor has, each with its run; those of this turn are
+                among them, committed or not.
+            now: the actor's clock.
+
+        Raises:
+            Refusal: it is not to be taken; nothing has changed.
+        """
+        ...
+
 
 class Units(Protocol):
     """The subsidiary machines of an actor as its site knows them. Records know each by its number."""
@@ -102,6 +192,10 @@ class Units(Protocol):
 
     def properties(self, index: int) -> Mapping[str, Any]:
         """The properties of a unit, for its handlers."""
+        ...
+
+    def type(self, index: int) -> str:
+        """The type of a unit; empty where the site has no types."""
         ...
 
     def remembered(self) -> bytes:
@@ -255,6 +349,11 @@ class Environment:
             its machines.
         credentials: needed where messages of the system carry others.
         probes: of what is up.
+        directory: the actors that policies may name; left out: they name none.
+        accounts: of the leases of clients; None: all leases are the operator's.
+        raises: by role, the events that policies, handlers and detectors may raise unasked (impl/actor/raising.py).
+        detectors: by name.
+        admission: of what clients, operators and policies tell machines; None: these alone judge it.
     """
 
     policies: dict[str, Policy] = field(default_factory=dict)
@@ -264,6 +363,11 @@ class Environment:
     properties_in: Mapping[str, str] = field(default_factory=dict)
     credentials: Credentials | None = None
     probes: tuple[Probe, ...] = ()
+    directory: Directory | None = None
+    accounts: Accounts | None = None
+    raises: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    detectors: Mapping[str, Detector] = field(default_factory=dict)
+    admission: Admission | None = None
 
     def unit_name(self, machine: MachineInstance) -> str:
         """Returns what handlers know a subsidiary machine by: a site's unit by its persistent name, if it has one.

@@ -192,7 +192,8 @@ class EnvelopeCodec:
     @staticmethod
     def _membership(instance: MachineInstance, neighbour: int) -> str | None:
         """The membership of the run, for a neighbour that has said nothing yet and may not know it."""
-        heard = instance.record[instance.core.received_at][neighbour]
+        core, record = instance.core, instance.record
+        heard = any(record[core.received_at][at] for at in core.beside(record, neighbour))
         return None if heard else instance.metadata.get(MEMBERSHIP)
 
     def open(self, frame: bytes) -> Deliver | Reply:
@@ -245,9 +246,7 @@ class EnvelopeCodec:
         speaker = self.machine(envelope.sending_machine)
         if shape is None or speaker is None or (shape.sender, shape.receiver) != (speaker[0].role, core.role):
             raise Malformed(f"{envelope.sending_machine} sends no {envelope.message[:60]} to {core.role}")
-        at = core.positions.get((speaker[0].role, speaker[1]))
-        if at is None:
-            at = core.position(speaker[0].role, speaker[1], instance)
+        at = core.position(speaker[0].role, speaker[1], instance, shape.channel)
         if at is None:
             raise Malformed(f"{envelope.sending_machine} is no neighbour of {core.machine(instance)}")
         try:
@@ -368,23 +367,31 @@ class MessageHandler:
             altered = self._told(ready, envelope)
             if altered is not envelope:
                 event = codec.event(altered, core, number)
-        instance.peers[event[2]] = envelope.sender
+        told = self._players(instance, kept)
+        untold = {at: instance.peers[at] for at in told}
+        instance.learn(event[2], envelope.sender)
         if fresh:
             table.instances[key] = instance
+        for at, player in told.items():
+            instance.peers[at] = player
         before = instance.record
         outcome = self.stepper.step(ready, instance, event)
         kind, after = outcome.kind, instance.record
         if kind != "refused":
             self._note(ready, message, heard, kind)
         elif not peer:  # it has not become this neighbour by being refused, nor does its number count
-            instance.peers[event[2]], instance.record = peer, before
+            instance.learn(event[2], peer)
+            instance.record = before
             ready.retract(after)
         if kind == "taken":
             instance.metadata.update(kept)
-        elif kind == "duplicate" and (missed := {n: v for n, v in kept.items() if n not in instance.metadata}):
+        else:
+            for at, player in untold.items():
+                instance.peers[at] = player
+        if kind == "duplicate" and (missed := {n: v for n, v in kept.items() if n not in instance.metadata}):
             instance.metadata.update(missed)  # it was not known yet when this was heard first
             ready.change(instance)
-        if not peer and kind != "refused" and event[2] in table.unaddressed.get(key, ()):
+        if not peer and kind != "refused" and table.unaddressed.get(key, set()) & {*core.beside(before, event[2])}:
             self.stepper.send_owed(ready)
         if fresh and kind != "taken":
             del table.instances[key]  # nothing has begun
@@ -393,6 +400,25 @@ class MessageHandler:
         if kind == "refused" and not codec.program.messages[envelope.message].ordered:  # else it is consumed
             raise Refusal(f"{core.role} refuses {envelope.message}: {outcome.reason}")
         return outcome
+
+    def _players(self, instance: MachineInstance, kept: Mapping[str, Any]) -> dict[int, str]:
+        """Returns who plays which neighbours, by position, as the credential of a message says.
+
+        Raises:
+            Refusal: it names another than the one that the machine has spoken with.
+        """
+        credentials, program, record = self.codec.credentials, self.codec.program, instance.record
+        players = credentials.players(kept) if credentials is not None else {}
+        named: dict[int, str] = {}
+        for at, name in enumerate(program.neighbours(instance.core, instance.number) if players else ()):
+            player = players.get(name, instance.peers[at])
+            if player == instance.peers[at]:
+                continue
+            if record[instance.core.sent_at][at] or record[instance.core.received_at][at]:
+                whose = f"{name} of {instance.key.lease[:80]} is {instance.peers[at]}"
+                raise Unauthorised(f"{whose}, and cannot become {player[:80]}; another lease may have it there")
+            named[at] = player
+        return named
 
     def _introduce(self, instance: MachineInstance, members: Mapping[str, str]) -> None:
         """A machine learns which actors play its neighbours: from its run's membership, or else from the settings."""

@@ -23,16 +23,17 @@ from leasehold.impl.actor.ready import AskAgain, Begin, Complete, Observe, Ready
 from leasehold.impl.actor.stepper import Stepper
 from leasehold.impl.actor.table import BELOW, MEMBERSHIP, MachineInstance, MachinesOfActor
 from leasehold.impl.core.codec import Codec
-from leasehold.impl.core.core import CoreError, Program
+from leasehold.impl.core.core import Core, CoreError, Program
 from leasehold.impl.core.values import ValueFault, check_sizes, given_fields
 from leasehold.impl.core.work import CallWork, Event, Outcome, local
 from leasehold.impl.events.event import EndedCall
 from leasehold.impl.identity import membership
 from leasehold.impl.identity.signed import Refusal
 from leasehold.impl.notices import Kind, Notice
-from leasehold.impl.policy.policy import Decision
+from leasehold.impl.policy.policy import Decision, PolicyAnswer
+from leasehold.impl.raised import RaisedEvent
 from leasehold.impl.store.store import RecordKey
-from leasehold.impl.words import choices
+from leasehold.impl.words import choices, did_you_mean
 
 log = logging.getLogger("leasehold.outside")
 policy_log = logging.getLogger("leasehold.stepper")
@@ -49,13 +50,17 @@ def decide(stepper: Stepper, ready: Ready, decision: Decision) -> None:
             epoch = decision.state_epoch
             if not _is_answer(stepper, instance, decision):
                 check_origin(stepper.program, instance, decision.event)
+                if instance.core.subsidiary:
+                    check_leave(stepper, key, decision.event)
                 epoch = -1
             event = local_event(instance, decision.event, decision.fields, epoch)
+            if epoch < 0:
+                admit(stepper, instance, event, ready.now)
             ready.ended = EndedCall(epoch) if epoch >= 0 else None
         elif decision.lease in table.pruned:  # what it ends of its own accord may be forgotten already
             _tell_refused(ready, decision, "it is over and forgotten", final=True)
         elif decision.state_epoch < 0:
-            begin(stepper, ready, Begin(key, decision.event, decision.fields, stepper.environment.peers))
+            begin(stepper, ready, _begins(stepper, decision))
     except ActorError as error:
         stepper.counts["policy errors"] += 1
         if stepper.keeps_events:
@@ -70,12 +75,18 @@ def decide(stepper: Stepper, ready: Ready, decision: Decision) -> None:
             _tell_refused(ready, decision, outcome.reason, final=instance.core.over(instance.state))
 
 
+def _begins(stepper: Stepper, decision: Decision) -> Begin:
+    """A decision as the beginning of a run; it may name members, and the settings name the others."""
+    peers = {**stepper.environment.peers, **decision.peers}
+    return Begin(RecordKey(decision.lease, decision.machine), decision.event, decision.fields, peers)
+
+
 def _tell_refused(ready: Ready, decision: Decision, reason: str, final: bool) -> None:
     if decision.state_epoch < 0:
         ready.effects.append(TellRefused(decision, reason, final))
 
 
-def check(stepper: Stepper, codecs: Mapping[str, Codec], decision: Decision, now: int) -> None:
+def check(stepper: Stepper, codecs: Mapping[str, Codec], decision: PolicyAnswer, now: int) -> None:
     """Tries a decision that follows from a client's command, before the client is told that it is taken.
 
     A run whose members are not all known yet may begin later.
@@ -83,14 +94,15 @@ def check(stepper: Stepper, codecs: Mapping[str, Codec], decision: Decision, now
     Raises:
         ActorError: it would be refused, or no record could hold what it says; nothing has changed.
     """
+    if isinstance(decision, RaisedEvent):
+        return  # it is about what is outside, and not what the client has asked for
     if decision.state_epoch >= 0:
         return  # it answers a question, and is asked for again where it is refused
     key, table = RecordKey(decision.lease, decision.machine), stepper.table
     instance = table.instances.get(key)
     if instance is None:
-        request = Begin(key, decision.event, decision.fields, stepper.environment.peers)
         try:
-            instance, event = first_step(stepper, request)
+            instance, event = first_step(stepper, _begins(stepper, decision))
         except UnknownPlayer:
             return  # it waits until the trust set names one
     else:
@@ -132,6 +144,7 @@ def begin(stepper: Stepper, ready: Ready, request: Begin) -> Outcome:
         ActorError: it cannot begin; nothing has changed.
     """
     instance, heard = first_step(stepper, request)
+    admit(stepper, instance, heard, ready.now)
     key = instance.key
     stepper.table.instances[key] = instance
     outcome = stepper.step(ready, instance, heard, outside=True)
@@ -177,11 +190,15 @@ def first_step(stepper: Stepper, request: Begin) -> tuple[MachineInstance, Event
 def _gather(stepper: Stepper, instance: MachineInstance, peers: Mapping[str, str]) -> None:
     """The members of a run that begins here: its machine learns its neighbours', and signs them for all."""
     program, key, identity = stepper.program, instance.key, stepper.identity
+    credentials = stepper.environment.credentials
+    told = credentials.names if credentials is not None else ()
     near = program.neighbours(instance.core, instance.number)
     members = {key.machine: identity.name}
     for name in program.talking if program.has_membership else near:
         if name != key.machine:
             members[name] = peers.get(name) or stepper.environment.peers.get(name, "")
+        if not members[name] and name in told:
+            continue  # a credential names it, before anything is sent to it
         if not members[name]:
             raise UnknownPlayer(f"nobody was named to play {name} for {key.lease[:80]}")
         if name != key.machine:
@@ -220,6 +237,7 @@ def tell(stepper: Stepper, ready: Ready, request: Tell) -> Outcome:
     instance = _new_below(stepper, key) if fresh else stepper.find(key)  # one of a run is there once it was driven
     check_origin(stepper.program, instance, event)
     heard = local_event(instance, event, fields, -1)
+    admit(stepper, instance, heard, ready.now)
     instances[key] = instance
     outcome = stepper.step(ready, instance, heard, outside=True)
     if fresh and outcome.taken:
@@ -287,6 +305,44 @@ def check_origin(program: Program, instance: MachineInstance, event: str) -> Non
         raise ActorError(f"{reason}; from there come: {', '.join(known) or 'none'}")
     if event in program.from_below.get(core.role, ()) and event not in core.offered(instance.record):
         raise ActorError(f"{event} comes when the subsidiary machines of {machine} have come there, and they have not")
+
+
+def check_leave(stepper: Stepper, key: RecordKey, event: str) -> None:
+    """Checks whether policies, handlers and detectors have leave to raise an event on a machine.
+
+    Raises:
+        ActorError: they have not.
+    """
+    role = role_of(stepper, key).role
+    allowed = stepper.environment.raises.get(role, ())
+    if event not in allowed:
+        leave = f"`raises` allows {', '.join(allowed) or 'nothing'} of {role}{did_you_mean(event, allowed)}"
+        raise ActorError(f"the actor gives no leave to raise {event[:60]} of {role}: its setting {leave}")
+
+
+def role_of(stepper: Stepper, key: RecordKey) -> Core:
+    """The compiled role of a machine, which need not have moved yet."""
+    instance = stepper.table.instances.get(key)
+    return stepper.program.machines[key.machine][0] if instance is None else instance.core
+
+
+def admit(stepper: Stepper, instance: MachineInstance, event: Event, now: int) -> None:
+    """Asks the admission of the actor about an event from outside, where it has one.
+
+    Raises:
+        ActorError: it is not to be taken; nothing has changed.
+    """
+    admission, core = stepper.environment.admission, instance.core
+    if admission is None:
+        return
+    name, values = event[0], event[1]
+    fields = {field: value for (field, _), value in zip(core.events[name], values, strict=True)}
+    others = (one for one in stepper.table.instances.values() if one.core.role == core.role)
+    records = [(one.key.lease, core.view(one.record)) for one in others]
+    try:
+        admission.admit(name, fields, records, now)
+    except Refusal as refusal:
+        raise ActorError(f"{instance.key.machine} does not take {name}: {refusal}") from refusal
 
 
 def local_event(instance: MachineInstance, event: str, fields: Mapping[str, Any], epoch: int) -> Event:

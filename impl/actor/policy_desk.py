@@ -24,7 +24,8 @@ from itertools import count
 from typing import Any, NamedTuple, TypeAlias
 
 from leasehold.impl.actor.environment import ActorContext, ActorError
-from leasehold.impl.policy.policy import Decision, HearsRefusals, Policy, TakesDemands, decisions_of
+from leasehold.impl.actor.table import SLICE, WISH
+from leasehold.impl.policy.policy import HearsRefusals, KeepsSlices, Policy, PolicyAnswer, TakesDemands, decisions_of
 from leasehold.impl.policy.thread import PolicyThread
 
 log = logging.getLogger("leasehold.policies")
@@ -32,7 +33,7 @@ log = logging.getLogger("leasehold.policies")
 MOST_ABANDONED = 8  # threads that are abandoned and have not ended; with more, nothing is asked until one has
 LONGEST = 64  # times the first pause: as long as a pause becomes
 
-Told: TypeAlias = Callable[[Policy], Iterable[Decision]]
+Told: TypeAlias = Callable[[Policy], Iterable[PolicyAnswer]]
 Line: TypeAlias = dict[Hashable, "Job"]
 
 
@@ -44,20 +45,22 @@ class Job(NamedTuple):
         reply: of a client's command.
         again: it is a question, which is asked again if it is not answered.
         lease: that the command is about.
+        taken: is called when the command is taken, before what it has changed is committed.
     """
 
     word: Callable[[], Told | None]
     reply: asyncio.Future[None] | None = None
     again: bool = False
     lease: str = ""
+    taken: Callable[[], None] | None = None
 
 
 @dataclass(slots=True)
 class Answer:
-    """The outcome of a call: decisions and wishes, or the error that it raised."""
+    """The outcome of a call: decisions, and the metadata that the actor is to keep, or the error that it raised."""
 
-    decisions: list[Decision] = field(default_factory=list)
-    wishes: Mapping[str, bytes] = field(default_factory=dict)
+    decisions: list[PolicyAnswer] = field(default_factory=list)
+    kept: Mapping[str, bytes] = field(default_factory=dict)
     error: BaseException | None = None
 
 
@@ -90,7 +93,7 @@ class PolicyDesk:
         policy: Policy,
         recovery: Callable[[], Iterator[tuple[Hashable, Job]]],
         take: Callable[[Answer, bool], asyncio.Future[Any] | None],
-        check: Callable[[Decision, int], None],
+        check: Callable[[PolicyAnswer, int], None],
     ) -> None:
         self.context, self.role, self.policy = context, role, policy
         self.made = copied(policy)
@@ -132,14 +135,21 @@ class PolicyDesk:
         self._wrong[key] = times + 1
         self._mute(key, job, times)
 
-    def command(self, upcall: Told, lease: str) -> asyncio.Future[None]:
+    def command(
+        self, word: Callable[[], Told], lease: str, taken: Callable[[], None] | None = None
+    ) -> asyncio.Future[None]:
         """A client's command about a lease; the future is done when what it has changed is durable.
+
+        Args:
+            word: makes the call when its turn comes.
+            lease: which.
+            taken: is called when it is taken, before what it has changed is committed.
 
         The future raises ActorError where the policy refuses it, or what follows from it would be refused, or it does
         not answer in time.
         """
         reply: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.put(("command", next(self._commands)), Job(lambda: upcall, reply, lease=lease))
+        self.put(("command", next(self._commands)), Job(word, reply, lease=lease, taken=taken))
         return reply
 
     def close(self) -> None:
@@ -209,6 +219,8 @@ class PolicyDesk:
         else:
             self._muted.pop(key, None)
             self._failed = self._failed if _recovers(key) else 0
+            if job.taken is not None:
+                job.taken()
             durable = self._take(answer, job.reply is not None)
             if job.reply is not None and durable is not None:
                 durable.add_done_callback(partial(_pass_on, job.reply))
@@ -296,7 +308,7 @@ class PolicyDesk:
 def take_back(lease: str, now: int) -> Told:
     """Tells a policy that the command that it has taken last is refused."""
 
-    def told(policy: Policy) -> tuple[Decision, ...]:
+    def told(policy: Policy) -> tuple[PolicyAnswer, ...]:
         if isinstance(policy, HearsRefusals):
             policy.take_back(lease, now)
         return ()
@@ -309,10 +321,26 @@ def answer_of(policy: Policy, upcall: Told) -> Answer:
     try:
         answer = Answer(decisions_of(upcall(policy)))
         if isinstance(policy, TakesDemands):
-            answer.wishes = {str(lease): bytes(wish) for lease, wish in policy.changed_wishes().items()}
+            answer.kept = kept_by(policy)
         return answer
     except BaseException as error:  # also an exit or an interrupt, which would end the actor
         return Answer(error=error)
+
+
+def kept_by(policy: TakesDemands) -> dict[str, bytes]:
+    """The metadata that has changed of a policy's wishes and slices, each by its name."""
+    kept = {f"{WISH}{lease}": bytes(wish) for lease, wish in policy.changed_wishes().items()}
+    if isinstance(policy, KeepsSlices):
+        kept |= {f"{SLICE}{name}": bytes(body) for name, body in policy.changed_slices().items()}
+    return kept
+
+
+def restore(policy: Policy | TakesDemands, name: str, body: bytes) -> None:
+    """Gives a policy back what was kept of it under a name of the actor's metadata, if that was kept of a policy."""
+    if name.startswith(WISH) and isinstance(policy, TakesDemands):
+        policy.restore(name.removeprefix(WISH), body)
+    elif name.startswith(SLICE) and isinstance(policy, KeepsSlices):
+        policy.restore_slice(name.removeprefix(SLICE), body)
 
 
 def copied(policy: Policy) -> Policy | None:

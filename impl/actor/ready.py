@@ -7,9 +7,9 @@ an actor writes a record, sends or begins anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from leasehold.impl.actor.drafts import Draft, StepDraft
 from leasehold.impl.actor.table import MachineInstance
@@ -19,6 +19,7 @@ from leasehold.impl.handlers.handler import Done
 from leasehold.impl.identity.envelope import Envelope
 from leasehold.impl.notices import Notice
 from leasehold.impl.policy.policy import Decision
+from leasehold.impl.raised import RaisedEvent
 from leasehold.impl.store.store import RecordKey
 
 
@@ -100,6 +101,20 @@ class Observe(NamedTuple):
     epoch: int
 
 
+class Raise(NamedTuple):
+    """An event that nobody has asked for (impl/actor/raising.py).
+
+    Attributes:
+        raised: the event.
+        source: who raises it, for the log.
+        cause: of its step, as events tell it.
+    """
+
+    raised: RaisedEvent
+    source: str
+    cause: Literal["policy", "probe"]
+
+
 class Consume(NamedTuple):
     """An event for a machine, as the core takes it."""
 
@@ -153,6 +168,7 @@ class PolicyCommand(NamedTuple):
     method: str
     arguments: tuple[Any, ...]
     options: Mapping[str, Any]
+    client: str = ""  # whose command it is; empty: the operator's
 
     @property
     def lease(self) -> str:
@@ -173,6 +189,7 @@ Request: TypeAlias = (
     | Decide
     | Complete
     | Observe
+    | Raise
     | Consume
     | Recheck
     | Recover
@@ -183,6 +200,11 @@ Request: TypeAlias = (
     | PolicyCommand
     | Read
 )
+
+
+def requests_of(answers: Iterable[Decision | RaisedEvent]) -> list[Request]:
+    """The requests that a policy's answers come to."""
+    return [Decide(one) if isinstance(one, Decision) else Raise(one, "a policy", "policy") for one in answers]
 
 
 class SendMessage(NamedTuple):

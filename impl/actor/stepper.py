@@ -100,6 +100,8 @@ class Stepper:
         if taken:
             if record[0] != before[0]:
                 instance.metadata["since"] = ready.now
+            if any(isinstance(piece, CallWork) and piece.target.startswith("policy.") for piece in outcome.work):
+                self.table.asks(instance)
             left = record[core.state_epoch_at] != before[core.state_epoch_at] and not core.subsidiary
             ready.moved[instance.key] = left or ready.moved.get(instance.key, False)
             self.table.moved(instance, ready.now)
@@ -264,7 +266,7 @@ class Stepper:
         key = instance.key
         if not instance.peers[at]:
             name = self.program.neighbour(instance.core, instance.number, at)
-            instance.peers[at] = self.environment.peers.get(name, "")
+            instance.learn(at, self.environment.peers.get(name, ""))
             ready.change(instance)
         if instance.peers[at]:
             if (known := self.table.unaddressed.get(key)) is not None:

@@ -17,6 +17,9 @@ from leasehold.impl.store.store import RecordKey
 BELOW = "-"  # in place of a lease, in the keys of subsidiary machines that belong to the actor
 MEMBERSHIP = "membership"  # metadata of a machine: that of its run, as the run's origin has signed it
 WISH = "wish of "  # metadata of the actor: a client's wish for a lease, as the policy keeps it
+SLICE = "slice "  # and the properties that the leases of a slice share, likewise
+ACCOUNT = "account of "  # and whose the lease is, and what of its client's quota it uses
+TURN = "turn"  # metadata of a machine: of its last question to a policy, among those of all machines of the actor
 DRIVERS = "drivers"  # metadata of one that belongs to the actor: who has driven it, unless its lease says it all
 
 
@@ -68,6 +71,11 @@ class MachineInstance:
     def addressed(self) -> list[tuple[int, str]]:
         """The neighbours by position, each with its actor; of dynamic roles those that are known."""
         return sorted(self.peers.items()) if isinstance(self.peers, dict) else list(enumerate(self.peers))
+
+    def learn(self, at: int, actor: str) -> None:
+        """It is known now who plays the neighbour at a position, over whichever channel the two talk."""
+        for beside in self.core.beside(self.record, at):
+            self.peers[beside] = actor
 
     @property
     def state_epoch(self) -> int:
@@ -130,6 +138,7 @@ class MachineTable:
         self.held: list[Any] = []
         self.pruned = Pruned()
         self._named: dict[str, int] = {}  # names that were given out
+        self._turn = 0  # of the last question
         self._wakes: list[tuple[int, RecordKey]] = []
         self._ended: list[tuple[int, RecordKey]] = []
         for name, body in metadata.items():
@@ -148,6 +157,7 @@ class MachineTable:
             where = f"{instance.key.lease} {instance.key.machine}"
             raise RecordError(f"{where}: this actor does not play {instance.core.role}")
         self.instances[instance.key] = instance
+        self._turn = max(self._turn, instance.metadata.get(TURN, 0))
         if instance.core.of_actor:
             self.see(instance, instance.record)
             self._remember_drivers(instance)
@@ -225,6 +235,11 @@ class MachineTable:
         if not before:
             self.driven.pop(last, None)
 
+    def asks(self, instance: MachineInstance) -> None:
+        """A machine asks its policy something, after all that has been asked before."""
+        self._turn += 1
+        instance.metadata[TURN] = self._turn
+
     def new_name(self, origin: str) -> str:
         """A name for a lease of an actor that no lease of it has, or had, and that nobody has asked for.
 
@@ -252,7 +267,8 @@ class MachineTable:
             (below.core.role, below.number): {"state": below.state, **below.core.view(below.record)}
             for below in self.driven_by(lease, core.role)
         }
-        return Lease(lease, machine, record[0], core.view(record), units)
+        turn = 0 if instance is None else instance.metadata.get(TURN, 0)
+        return Lease(lease, machine, record[0], core.view(record), units, turn)
 
     def driven_by(self, lease: str, role: str) -> list[MachineInstance]:
         """The subsidiary machines of a role that serve a lease, in the order of their keys."""
@@ -354,6 +370,10 @@ class MachineTable:
                 later.append(instance)
         for instance in later:
             self.remember(instance, before + 1)
+
+    def kept(self, role: str) -> Iterator[dict[str, Any]]:
+        """Yields what is kept with the record of each machine of a role."""
+        return (one.metadata for one in self.instances.values() if one.core.role == role)
 
     def has(self, lease: str) -> bool:
         """Returns whether a machine of a lease is here, other than subsidiary ones."""

@@ -23,6 +23,7 @@ from leasehold.impl.actor.drafts import EventDraft
 from leasehold.impl.actor.effects import EffectRunner
 from leasehold.impl.actor.environment import ActorContext, ActorError
 from leasehold.impl.actor.messages import MessageHandler
+from leasehold.impl.actor.raising import EventRaising
 from leasehold.impl.actor.ready import (
     Acknowledge,
     Begin,
@@ -33,6 +34,7 @@ from leasehold.impl.actor.ready import (
     Follow,
     Observe,
     PolicyCommand,
+    Raise,
     Read,
     Ready,
     Recheck,
@@ -42,6 +44,7 @@ from leasehold.impl.actor.ready import (
     Tell,
     Tick,
     TickPolicies,
+    requests_of,
 )
 from leasehold.impl.actor.session import ChannelFull
 from leasehold.impl.actor.stepper import Stepper
@@ -56,7 +59,7 @@ from leasehold.impl.store.store import Fenced, words_of
 MOST = 1_000  # requests of one turn
 QUIET = 4  # rounds of the event loop: as many lie between bytes at a socket and the request in them
 
-Answer: TypeAlias = Decide | Complete | Observe | Recheck
+Answer: TypeAlias = Decide | Complete | Observe | Raise | Recheck
 
 # Where the event of a step comes from, by the request that brings it.
 _CAUSES: Mapping[type, str] = {
@@ -220,6 +223,7 @@ class TurnLoop:
         self.clock, self.table, self.name = context.clock, context.table, context.identity.name
         self.retire_after, self.keeps_events = context.options.retire_after, context.options.events is not None
         self.queue, self.stepper, self.messages, self.upcalls = queue, stepper, messages, upcalls
+        self._raising = EventRaising(stepper)
         self.chronicle, self.effects, self.notices, self._reopen = chronicle, effects, context.notices, reopen
 
     async def run(self) -> None:
@@ -288,14 +292,14 @@ class TurnLoop:
             case Follow() | SealEvents():
                 return self.chronicle.take(ready, request)
             case PolicyCommand():
-                ready.raised += map(Decide, self.upcalls.command(request, self.clock.now()))
+                ready.raised += requests_of(self.upcalls.command(request, self.clock.now()))
                 return None
             case Read():
                 return None
         stepper = self.stepper
-        ready.begin(_CAUSES.get(type(request), ""))
+        ready.begin(request.cause if isinstance(request, Raise) else _CAUSES.get(type(request), ""))
         match request:
-            case Decide() | Complete() | Observe() | Recheck():
+            case Decide() | Complete() | Observe() | Raise() | Recheck():
                 try:
                     return self._answer(ready, request)
                 except ChannelFull:
@@ -323,6 +327,8 @@ class TurnLoop:
                 outside.complete(self.stepper, ready, request)
             case Observe():
                 outside.observe(self.stepper, ready, request)
+            case Raise():
+                self._raising.take(ready, request)
             case Recheck(key):
                 if (instance := self.table.instances.get(key)) is not None:
                     self.stepper.recheck(ready, instance)
@@ -352,6 +358,8 @@ class TurnLoop:
         """Returns whether nobody objects to forgetting a machine, and some subsidiary ones with it."""
         if session.SESSIONS in instance.metadata:
             return False  # others have not heard all yet
+        if self.upcalls.reads(instance.key):
+            return False
         if not self.notices.subscribers:
             return True
         core, peers = instance.core, instance.peers

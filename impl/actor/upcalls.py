@@ -12,19 +12,21 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from inspect import signature
 from typing import Any
 
-from leasehold.impl.actor.environment import ActorContext, ActorError
-from leasehold.impl.actor.policy_desk import Answer, Job, PolicyDesk, Told, copied, take_back
-from leasehold.impl.actor.ready import Decide, PolicyCommand, Request, StartCall, TellRefused
-from leasehold.impl.actor.table import WISH, MachineInstance
+from leasehold.impl.actor.chronicle import COMMITS
+from leasehold.impl.actor.environment import ActorContext, ActorError, Charge
+from leasehold.impl.actor.policy_desk import Answer, Job, PolicyDesk, Told, copied, kept_by, restore, take_back
+from leasehold.impl.actor.ready import PolicyCommand, Request, StartCall, TellRefused, requests_of
+from leasehold.impl.actor.table import ACCOUNT, SLICE, WISH, MachineInstance
 from leasehold.impl.core.values import check_kept
 from leasehold.impl.core.work import CallWork
 from leasehold.impl.handlers.handler import HandlerAction
 from leasehold.impl.policy.policy import (
-    Decision,
     ExplainsWaits,
     HearsRefusals,
+    KnowsItsStore,
     Lease,
     Policy,
+    PolicyAnswer,
     Question,
     TakesDemands,
     Undecided,
@@ -36,6 +38,7 @@ from leasehold.impl.store.store import RecordKey
 log = logging.getLogger("leasehold.upcalls")
 
 INVENTORY = "inventory"  # metadata: the units as records know them
+SINCE = "since"  # metadata: the time at which the store was new, where a policy has to know it
 
 
 class Upcalls:
@@ -53,7 +56,7 @@ class Upcalls:
         context: ActorContext,
         put: Callable[[Request], None],
         durable: Callable[[], asyncio.Future[Any]],
-        check: Callable[[Decision, int], None],
+        check: Callable[[PolicyAnswer, int], None],
     ) -> None:
         self.context, self.environment, self.table = context, context.environment, context.table
         self._put, self._durable, self._check = put, durable, check
@@ -89,6 +92,10 @@ class Upcalls:
             EnvironmentMismatch: records know a unit by another number than the environment.
         """
         self._check_units()
+        since = self._note_store()
+        for told in self.environment.policies.values():
+            if is_quick(told) and isinstance(told, KnowsItsStore):
+                told.opened(since)
         for role in self.environment.policies:
             if (desk := self._desk(role)) is not None:
                 desk.recover()
@@ -97,8 +104,23 @@ class Upcalls:
             if policy is not None:
                 policy.recovered(self.table.view(*key))
         for name, body in self.table.metadata.items():
-            for wishing in self.wishing() if name.startswith(WISH) else ():
-                wishing.restore(name.removeprefix(WISH), body)
+            for wishing in self.wishing():
+                restore(wishing, name, body)
+        self._restore_accounts()
+
+    def _restore_accounts(self) -> None:
+        """Gives the accounts back, and tells of what has become of their leases since they were written."""
+        if (accounts := self.environment.accounts) is None:
+            return
+        accounts.clear()
+        for name, body in self.table.metadata.items():
+            if name.startswith(ACCOUNT):
+                accounts.restore(name.removeprefix(ACCOUNT), body)
+        for key in tuple(self.table.instances):
+            self._note(key)
+        for lease in accounts.open():
+            if WISH + lease not in self.table.metadata and not self.table.has(lease):
+                accounts.withdrawn(lease, self.context.clock.now())
 
     def _recovered(self) -> Iterator[RecordKey]:
         """The leases that policies hear of; of some that are forgotten, units may be in quarantine."""
@@ -114,6 +136,14 @@ class Upcalls:
         if now != before:
             self._kept[INVENTORY] = self.table.metadata[INVENTORY] = now
 
+    def _note_store(self) -> int | None:
+        """Returns since when the store keeps records, and keeps that with the first of them; None: it is not known."""
+        metadata = self.table.metadata
+        knows = any(isinstance(policy, KnowsItsStore) for policy in self.environment.policies.values())
+        if knows and COMMITS not in metadata and SINCE not in metadata:
+            self._kept[SINCE] = metadata[SINCE] = str(self.context.clock.now()).encode()
+        return int(metadata[SINCE]) if SINCE in metadata else None
+
     # Wishes
 
     def metadata(self) -> dict[str, bytes]:
@@ -121,9 +151,10 @@ class Upcalls:
         changes, self._kept = self._kept, {}
         for policy in self._wishing if self._wishing is not None else self.wishing():
             try:
-                changes |= {WISH + lease: bytes(wish) for lease, wish in policy.changed_wishes().items()}
+                changes |= kept_by(policy)
             except Exception:
                 self._has_failed("its wishes are not kept")
+        changes |= self._charged([n.removeprefix(WISH) for n, b in changes.items() if n.startswith(WISH) and not b])
         for name, body in changes.items():
             if body:
                 self.table.metadata[name] = body
@@ -131,6 +162,15 @@ class Upcalls:
                 self.table.metadata.pop(name, None)
                 self._reasons.pop(name.removeprefix(WISH), None)
         return changes
+
+    def _charged(self, wishes: Iterable[str]) -> dict[str, bytes]:
+        """The accounts that have changed; a lease whose wish is over, and that is not here, never began."""
+        if (accounts := self.environment.accounts) is None:
+            return {}
+        for lease in wishes:
+            if not self.table.has(lease):
+                accounts.withdrawn(lease, self.context.clock.now())
+        return {ACCOUNT + lease: body for lease, body in accounts.changes().items()}
 
     def wishing(self) -> list[TakesDemands]:
         """The quick policies that keep wishes; those of others come with their answers."""
@@ -159,6 +199,12 @@ class Upcalls:
 
     # Policies
 
+    def reads(self, key: RecordKey) -> bool:
+        """Returns whether a policy still reads the record of a lease that is over (`ReadsOldRecords`)."""
+        policy = self.environment.policies.get(key.machine.partition("[")[0])
+        needed = getattr(policy, "__dict__", {}).get("needed", frozenset())
+        return needed is None or (isinstance(needed, frozenset) and key.lease in needed)
+
     @property
     def busy(self) -> bool:
         """Returns whether a policy is being asked, or has not heard yet what it is to hear now."""
@@ -183,16 +229,18 @@ class Upcalls:
             if desk is not None:
                 desk.close()
             desk = self._desks[role] = PolicyDesk(
-                self.context, role, policy, lambda: self._recovery(role), self._take, self._check
+                self.context, role, policy, lambda: self.recovery(role), self._take, self._check
             )
         return desk
 
-    def _recovery(self, role: str) -> Iterator[tuple[Hashable, Job]]:
+    def recovery(self, role: str) -> Iterator[tuple[Hashable, Job]]:
         """Yields what a policy hears of before anything else, and then the questions that are open."""
+        since = self._note_store()
+        yield ("recovered", SINCE), Job(lambda: _opens(since))
         for key in self._recovered():
             if key.machine.partition("[")[0] == role:
                 yield ("recovered", *key), Job(lambda key=key: _recovers(self.table.view(*key)))  # type: ignore[misc]
-        for name in [name for name in self.table.metadata if name.startswith(WISH)]:
+        for name in [name for name in self.table.metadata if name.startswith((WISH, SLICE))]:
             yield ("recovered", name), Job(lambda name=name: self._restores(name))  # type: ignore[misc]
         for key, instance in self.table.instances.items():
             if instance.core.role == role:
@@ -204,11 +252,9 @@ class Upcalls:
         body = self.table.metadata.get(name)
         if body is None:
             return None
-        lease = name.removeprefix(WISH)
 
-        def told(policy: Policy) -> tuple[Decision, ...]:
-            if isinstance(policy, TakesDemands):
-                policy.restore(lease, body)
+        def told(policy: Policy) -> tuple[PolicyAnswer, ...]:
+            restore(policy, name, body)
             return ()
 
         return told
@@ -241,11 +287,20 @@ class Upcalls:
 
     def changed(self, key: RecordKey) -> None:
         """A lease has changed."""
+        self._note(key)
         role = key.machine.partition("[")[0]
         if (desk := self._desk(role)) is not None:
             desk.put(("changed", *key), Job(lambda: self._changes(key)))
         elif (policy := self._quick(role)) is not None:
             self._ask(policy, self._changes(key))
+
+    def _note(self, key: RecordKey) -> None:
+        """Tells the accounts of a lease that a client has demanded."""
+        accounts, instance = self.environment.accounts, self.table.instances.get(key)
+        if accounts is None or instance is None or instance.core.subsidiary or not accounts.client(key.lease):
+            return
+        if hasattr(self.environment.policies.get(instance.core.role), "demand"):
+            accounts.noted(self.table.view(*key), self.context.clock.now(), instance.metadata.get("over"))
 
     def _changes(self, key: RecordKey) -> Told:
         lease, now = self.table.view(*key), self.context.clock.now()
@@ -253,13 +308,15 @@ class Upcalls:
 
     def tick(self, now: int) -> None:
         """The clock has come to a time."""
+        if self.environment.accounts is not None:
+            self.environment.accounts.tick(now, self.table.has)
         for role in tuple(self.environment.policies):
             if (desk := self._desk(role)) is not None:
                 desk.put(("tick",), Job(lambda: _ticks(self.context.clock.now())))
             elif (policy := self._quick(role)) is not None:
                 self._ask(policy, _ticks(now))
 
-    def command(self, command: PolicyCommand, now: int) -> list[Decision]:
+    def command(self, command: PolicyCommand, now: int) -> list[PolicyAnswer]:
         """A client's command to a quick policy.
 
         Raises:
@@ -268,6 +325,7 @@ class Upcalls:
         policy = self.environment.policies.get(command.role)
         if policy is None:
             raise ActorError(f"this actor has no policy for {command.role[:60]}")
+        charge = self._charge(command, now)
         try:
             decisions = decisions_of(_commands(command, now)(policy))
         except Exception as error:
@@ -278,13 +336,41 @@ class Upcalls:
         except ActorError:
             take_back(command.lease, now)(policy)
             raise
+        self._take_charge(command, charge)
         return decisions
+
+    def _charge(self, command: PolicyCommand, now: int) -> Charge:
+        """Returns the cost of a command for its client.
+
+        Raises:
+            ActorError: it is more than the client may have.
+        """
+        if (accounts := self.environment.accounts) is None:
+            return None
+        return accounts.charge(command.client, command.method, command.arguments, command.options, now)
+
+    def _take_charge(self, command: PolicyCommand, charge: Charge) -> None:
+        """A command is taken, and charged; what its lease has now may be all that it is to have."""
+        if self.environment.accounts is not None:
+            self.environment.accounts.take(charge)
+            self._note(RecordKey(command.lease, command.role))
 
     def command_later(self, command: PolicyCommand) -> asyncio.Future[None]:
         """A client's command to a policy that is no quick one."""
         desk = self._desk(command.role)
         assert desk is not None
-        return desk.command(lambda p: _commands(command, self.context.clock.now())(p), command.lease)
+        charges: list[Charge] = []
+
+        def word() -> Told:
+            """The desk has one command at a time, so no other is charged between this and its end."""
+            now = self.context.clock.now()
+            try:
+                charges.append(self._charge(command, now))
+            except ActorError as error:
+                return _refuses(error)
+            return lambda policy: _commands(command, self.context.clock.now())(policy)
+
+        return desk.command(word, command.lease, lambda: self._take_charge(command, charges[-1]))
 
     def refused(self, effect: TellRefused) -> None:
         """A decision of a policy's own accord was refused."""
@@ -309,14 +395,14 @@ class Upcalls:
             self.decided(decisions)
 
     def _take(self, answer: Answer, awaited: bool) -> asyncio.Future[Any] | None:
-        self._kept |= {WISH + lease: wish for lease, wish in answer.wishes.items()}
+        self._kept |= answer.kept
         self.decided(answer.decisions)
         return self._durable() if awaited else None
 
-    def decided(self, decisions: Iterable[Decision]) -> None:
+    def decided(self, decisions: Iterable[PolicyAnswer]) -> None:
         """Puts a policy's decisions into the queue, as requests."""
-        for decision in decisions:
-            self._put(Decide(decision))
+        for request in requests_of(decisions):
+            self._put(request)
 
     def _has_failed(self, follows: str) -> None:
         self.context.counts["policy errors"] += 1
@@ -345,6 +431,12 @@ class Upcalls:
                 task=task,
                 incarnation=epoch,
                 actor=self.context.identity.name,
+                peers={
+                    self.context.program.neighbour(core, instance.number, at): actor
+                    for at, actor in instance.addressed
+                    if actor
+                },
+                credentials=dict(instance.metadata),
             )
         units, lease = self.environment.units if core.of_actor else None, instance.serves
         drivers = self.table.above(instance)
@@ -369,6 +461,7 @@ class Upcalls:
             instance.number,
             self.context.identity.name,
             told,
+            type=units.type(instance.number) if units is not None else "",
         )
 
     def _told_of(self, instance: MachineInstance, above: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -378,8 +471,17 @@ class Upcalls:
         return cell if isinstance(cell, Mapping) else {}
 
 
+def _opens(since: int | None) -> Told:
+    def told(policy: Policy) -> tuple[PolicyAnswer, ...]:
+        if isinstance(policy, KnowsItsStore):
+            policy.opened(since)
+        return ()
+
+    return told
+
+
 def _recovers(lease: Lease) -> Told:
-    def told(policy: Policy) -> tuple[Decision, ...]:
+    def told(policy: Policy) -> tuple[PolicyAnswer, ...]:
         policy.recovered(lease)
         return ()
 
@@ -391,7 +493,7 @@ def _ticks(now: int) -> Told:
 
 
 def _refused(effect: TellRefused, now: int) -> Told:
-    def told(policy: Policy) -> tuple[Decision, ...]:
+    def told(policy: Policy) -> tuple[PolicyAnswer, ...]:
         if isinstance(policy, HearsRefusals):
             policy.refused(effect.decision, effect.reason, now, final=effect.final)
         return ()
@@ -399,15 +501,22 @@ def _refused(effect: TellRefused, now: int) -> Told:
     return told
 
 
+def _refuses(error: ActorError) -> Told:
+    def told(policy: Policy) -> Iterable[PolicyAnswer]:
+        raise error
+
+    return told
+
+
 def _commands(command: PolicyCommand, now: int) -> Told:
     """The call of a command; what it gives a policy to keep can be in a record."""
 
-    def told(policy: Policy) -> Iterable[Decision]:
+    def told(policy: Policy) -> Iterable[PolicyAnswer]:
         method = getattr(policy, command.method)
         given = signature(method).bind(*command.arguments, now=now, **command.options).arguments
         for name, value in given.items():
             check_kept(name, list(value) if isinstance(value, set | frozenset) else value)
-        decisions: Iterable[Decision] = method(*command.arguments, now=now, **command.options)
+        decisions: Iterable[PolicyAnswer] = method(*command.arguments, now=now, **command.options)
         return decisions
 
     return told

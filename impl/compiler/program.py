@@ -8,7 +8,6 @@ explored and proved like any other. Everything that stands in the way is found b
 from __future__ import annotations
 
 import hashlib
-import itertools
 import linecache
 from collections.abc import Iterable, Iterator, Mapping
 from types import ModuleType
@@ -18,6 +17,7 @@ from leasehold.impl.compiler.contract_source import contract_lines, not_enforced
 from leasehold.impl.compiler.role_source import RoleSource
 from leasehold.impl.compiler.work_source import GeneratedNames, named_receivers
 from leasehold.impl.core.core import Program
+from leasehold.impl.core.sparse import as_run
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.bounds import as_running, endless_bounds
@@ -25,6 +25,7 @@ from leasehold.spec.language.check.lint import sent_together
 from leasehold.spec.language.diagnostics import Place, Sink, SpecError
 from leasehold.spec.language.lower import work_of
 from leasehold.spec.language.model import CHANNEL_FAULTS, Call, Datum, Drive, Role, Send, System
+from leasehold.spec.language.others import NEUTRAL, others_of, over_all_members
 from leasehold.spec.language.parts import expressions
 
 _IMPORTS = """\
@@ -45,6 +46,12 @@ from leasehold.spec.language.types import Bool, Enum, Instance, Int, Map, Opaque
 """
 
 
+_SPARSE = """\
+from leasehold.impl.core.sparse import Sparse
+from leasehold.spec.language.types import SparseMap
+"""
+
+
 class NotRunnable(SpecError):
     """A specification that can be explored, but cannot run. It carries every reason."""
 
@@ -57,14 +64,17 @@ def check_runnable(system: System) -> None:
     """
     sink = Sink()
     for channel in system.channels.values():
-        if channel.kind not in ("mailbox", "fifo"):
+        if channel.kind == "queue":
+            sink.error("queue_of_several", channel.place, channel=channel.name, sender=channel.sender)
+        elif channel.kind not in ("mailbox", "fifo"):
             sink.error("channel_of_no_network", channel.place, channel=channel.name, kind=channel.kind)
         elif channel.kind == "fifo" and (faults := [f for f in CHANNEL_FAULTS if getattr(channel, f)]):
             sink.error("fifo_with_faults", channel.place, channel=channel.name, faults=", ".join(faults))
+        if channel.on_crash == "lost":
+            sink.error("lost_on_crash", channel.place, channel=channel.name)
         for role in (system.roles[channel.sender], system.roles[channel.receiver]):
             if channel.same_index and role.instance.dynamic:
                 sink.error("paired_members", channel.place, channel=channel.name, role=role.name)
-    _check_pairs(system, sink)
     for variable in system.shared.values():
         sink.error("shared_at_run_time", variable.place, name=variable.name)
     for message in system.messages.values():
@@ -77,27 +87,16 @@ def check_runnable(system: System) -> None:
         raise NotRunnable(sink.found)
 
 
-def _check_pairs(system: System, sink: Sink) -> None:
-    """Machines have one kind of neighbour of each role, the one of equal index or all, and one channel to it."""
-    for channel, other in itertools.permutations(system.channels.values(), 2):
-        if (channel.sender, channel.receiver) == (other.sender, other.receiver) and channel.name < other.name:
-            values = {"sender": channel.sender, "receiver": channel.receiver, "other": other.name}
-            sink.error("second_channel", channel.place, channel=channel.name, **values)
-        if (
-            channel.same_index
-            and not other.same_index
-            and {channel.sender, channel.receiver} == {other.sender, other.receiver}
-        ):
-            roles = f"`{channel.sender}` and `{channel.receiver}`"
-            sink.error("partly_paired", channel.place, channel=channel.name, roles=roles, other=other.name)
-
-
 def _check_maps(fields: Iterable[Datum], what: str, sink: Sink) -> None:
-    """No value may have a part for each machine of a role of which there may be any number."""
+    """A value for each machine of a role of which there may be any number is one for all but those that are named."""
     for datum in fields:
-        for kind in t.parts(datum.type):
-            if isinstance(kind, t.Map) and isinstance(kind.key, t.Instance) and kind.key.dynamic:
-                sink.error("map_of_members", datum.place, what=f"`{datum.name}` of {what}", role=kind.key.name)
+        whole, *inner = t.parts(datum.type)
+        values = {"what": f"`{datum.name}` of {what}", "role": ""}
+        if t.over_members(whole) and isinstance(whole, t.Map) and whole.rest is ...:
+            sink.error("first_value_by_number", datum.place, **values | {"role": str(whole.key)})
+        for kind in inner:
+            if t.over_members(kind) and isinstance(kind, t.Map):
+                sink.error("map_of_members", datum.place, **values | {"role": str(kind.key)})
 
 
 class _Checker:
@@ -105,6 +104,7 @@ class _Checker:
 
     def __init__(self, system: System, role: Role, sink: Sink) -> None:
         self.system, self.role, self.sink = system, role, sink
+        self.others = others_of(system)
         self.below = {r.name for r in system.roles.values() if r.parent == role.name}
 
     def check(self) -> None:
@@ -122,18 +122,34 @@ class _Checker:
         for fields in (role.data.values(), *(event.fields for event in role.events.values())):
             _check_maps(fields, what, self.sink)
         for datum in role.data.values():
-            if datum.begins_as is not None:
+            if datum.begins_as is not None and t.over_members(datum.type):
+                if role.instance.dynamic and x.mentions(datum.begins_as, lambda part: isinstance(part, x.Self)):
+                    self.sink.error("first_value_of_members", datum.place, role=role.name, datum=datum.name)
+            elif datum.begins_as is not None:
                 self._reads(datum.begins_as, datum.place, f"the first value of `{datum.name}` of {what}")
                 if role.instance.dynamic and not _asks_who(datum.begins_as):
                     self.sink.error("first_value_of_members", datum.place, role=role.name, datum=datum.name)
             if datum.any_initial:
                 self.sink.error("any_first_value", datum.place, role=role.name, datum=datum.name)
         for transition in role.transitions():
+            what = f"transition {transition.name}"
+            self.others = others_of(self.system, self.system.fields_of(role.name, transition.event))
             for e in expressions(transition):
-                self._reads(e, transition.place, f"transition {transition.name}")
+                self._reads(e, transition.place, what)
+            for update in transition.updates:
+                if update.key is None and update.name in role.data:
+                    self._written(update.value, role.data[update.name].type, update.name, transition.place, what)
+            for given in transition.passes:
+                self._written(given.value, t.with_rest(given.value.type), given.name, transition.place, what)
+        self.others = others_of(self.system)
         for task in role.tasks.values():
+            what = f"task `{task.name}` of `{role.name}`"
             for e in expressions(task):
-                self._reads(e, task.place, f"task `{task.name}` of `{role.name}`")
+                self._reads(e, task.place, what)
+            if not isinstance(task, Call):
+                shape = self._fields_of(task)
+                for name, e in task.fields.items():
+                    self._written(e, shape[name].type, name, task.place, what)
             if isinstance(task, Send) and parent is not None:
                 self.sink.error("subsidiary_sends", task.place, task=task.name, role=role.name, parent=parent.name)
             if isinstance(task, Send) and not self._names_receivers(task):
@@ -172,8 +188,48 @@ class _Checker:
             if other.name == role.parent or other.parent == role.name:
                 self.sink.error("member_drives", role.place, role=role.name, other=other.name)
 
+    def _fields_of(self, task: Send | Drive) -> dict[str, Datum]:
+        """The fields that a task fills in."""
+        if isinstance(task, Send):
+            return {f.name: f for f in self.system.messages[task.message].fields}
+        return {f.name: f for f in self.system.fields_of(task.role, task.event)}
+
+    def _written(self, e: x.Expression, kind: t.Type, to: str, place: Place, what: str) -> None:
+        """A map that is written as a whole is to be what the field is for machines that nothing tells apart."""
+        if not isinstance(kind, t.Map) or kind.rest is ...:
+            return
+        found = self.others.of_map(e)
+        if found is not None and found.value != kind.rest:
+            values = {"value": t.show(kind.of, found.value), "rest": t.show(kind.of, kind.rest), "datum": to}
+            self.sink.error("other_rest", place, what=what, role=str(kind.key), **values)
+
+    def _maps(self, node: x.Expression, place: Place, what: str) -> None:
+        """Reports what would be another value with more machines: in a quantifier over all, or between maps."""
+        match node:
+            case x.Quantifier(domain=x.Literal_(type=t.Set(of=of))) if over_all_members(node):
+                if self.others.who(node) is None:
+                    values = {"what": what, "role": str(of), "source": x.as_written(node)}
+                    known = None if node.kind not in NEUTRAL else self.others.of(node.body, node.variable)
+                    if known is None:
+                        self.sink.error("asks_for_all_members", place, what=what, role=str(of))
+                    else:
+                        wanted, had = (t.show(node.body.type, v) for v in (NEUTRAL[node.kind], known.value))
+                        self.sink.error("others_count", place, **values, value=had, neutral=wanted)
+            case x.Apply(op="==" | "!=", operands=(one, two)) if t.over_members(one.type):
+                rests = [self.others.of_map(side) for side in (one, two)]
+                if None in rests or len({repr(rest.value) for rest in rests if rest is not None}) > 1:
+                    assert isinstance(one.type, t.Map)
+                    self.sink.error("maps_apart", place, what=what, role=str(one.type.key), source=x.as_written(node))
+            case x.Data() | x.Argument():
+                pass
+            case _ if t.over_members(node.type) and self.others.of_map(node) is None:
+                assert isinstance(node.type, t.Map)
+                self.sink.error("asks_for_all_members", place, what=what, role=str(node.type.key))
+
     def _reads(self, e: x.Expression, place: Place, what: str) -> None:
+        asked = {id(node.domain) for node in x.walk(e) if isinstance(node, x.Quantifier) and over_all_members(node)}
         for node in x.walk(e):
+            self._maps(node, place, what)
             match node:
                 case x.Data(role=x.SHARED.name):
                     pass  # the variable itself is refused
@@ -183,7 +239,9 @@ class _Checker:
                     self.sink.error("reads_another_machine", place, what=what, role=role)
                 case x.Pending(name=name):
                     self.sink.error("reads_pending", place, what=what, name=name)
-                case x.Literal_(type=t.Set() as kind, value=value) if _is_all_of_dynamic(kind, value):
+                case x.Literal_(type=t.Set() as kind, value=value) if id(node) not in asked and _is_all_of_dynamic(
+                    kind, value
+                ):
                     self.sink.error("asks_for_all_members", place, what=what, role=str(kind.of))
                 case x.InstanceAt(type=of) if of.dynamic:
                     self.sink.error("asks_for_all_members", place, what=what, role=of.name)
@@ -274,6 +332,8 @@ def _module(system: System) -> Iterator[str]:
     yield '"""'
     yield ""
     yield _IMPORTS
+    if any(t.as_run(datum.type) is not datum.type for datum in _every_field(system)):
+        yield _SPARSE
     names = GeneratedNames()
     endless = endless_bounds(system)
     for name, value in system.values().items():
@@ -290,9 +350,11 @@ def _module(system: System) -> Iterator[str]:
     yield ""
     messages = []
     for message in system.messages.values():
-        fields = tuple((f.name, f.type) for f in message.fields)
+        fields = tuple((f.name, t.as_run(f.type)) for f in message.fields)
         rest = f", answer={message.answer!r}, carries={message.carries or ''!r}"
         channel = system.channel_of(message.name)
+        if apart := system.apart_of(message.name):
+            rest += f", channel={apart!r}"
         if channel.kind == "fifo":
             rest += f", ordered=True, capacity={channel.capacity or 0}"
         messages.append(f"{message.name!r}: MessageShape({message.sender!r}, {message.receiver!r}, {fields!r}{rest})")
@@ -322,6 +384,7 @@ def own_constants(system: System) -> list[str]:
 
 
 def _core(system: System, role: Role, role_source: RoleSource, names: GeneratedNames) -> Iterator[str]:
+    near = role_source.near
     initial = [*(s.name for s in role.initial), *(name for name in role.states if not role.states[name].initial)]
     since = {task.name: task.answers for task in role.tasks.values() if isinstance(task, Call) and task.outlives}
     below = "".join(
@@ -330,10 +393,8 @@ def _core(system: System, role: Role, role_source: RoleSource, names: GeneratedN
     answers = sorted(m.name for m in system.received_by(role.name) if m.answer)
     ends = [s.name for s in role.states.values() if s.over]
     begun = any(m.name in s.on for m in system.received_by(role.name) for s in role.initial)
-    fields = [
-        f"Field({d.name!r}, {d.type!r}, {d.initial!r}{f', {d.begin!r}' if d.begin else ''})" for d in role.data.values()
-    ]
-    events = [f"{e.name!r}: {tuple((f.name, f.type) for f in e.fields)!r}" for e in role.events.values()]
+    fields = [_field(datum) for datum in role.data.values()]
+    events = [f"{e.name!r}: {tuple((f.name, t.as_run(f.type)) for f in e.fields)!r}" for e in role.events.values()]
     yield from _made(
         f"{names.constant(role.name, 'core')} = Core",
         {
@@ -343,7 +404,7 @@ def _core(system: System, role: Role, role_source: RoleSource, names: GeneratedN
             "states": repr(tuple(initial)),
             "fields": ("(", fields, ")"),
             "events": ("{", events, "}"),
-            "neighbours": repr(role_source.near.names()),
+            "neighbours": repr(near.names()),
             "since": repr(since),
             "below": f"({below})",
             "subsidiary": repr(role.parent is not None),
@@ -356,11 +417,27 @@ def _core(system: System, role: Role, role_source: RoleSource, names: GeneratedN
             **({"of_run": repr(role.of_run)} if role.of_run else {}),
             **({"begin": repr(role.begin)} if role.begin else {}),
             **({"dynamic": repr(role.instance.dynamic)} if role.instance.dynamic else {}),
-            **({"dynamic_neighbours": repr(role_source.near.dynamic)} if role_source.near.dynamic else {}),
-            "introduced": repr(role_source.near.size > 1 and begun),
+            **({"dynamic_neighbours": repr(tuple(role for role, _ in near.dynamic))} if near.dynamic else {}),
+            **({"channels": repr(near.channels)} if near.channels else {}),
+            "introduced": repr(near.several and begun),
         },
     )
     yield ""
+
+
+def _field(datum: Datum) -> str:
+    kind = t.as_run(datum.type)
+    initial, *begin = (as_run(kind, value) for value in (datum.initial, *datum.begin))
+    return f"Field({datum.name!r}, {kind!r}, {initial!r}{f', {tuple(begin)!r}' if begin else ''})"
+
+
+def _every_field(system: System) -> Iterator[Datum]:
+    for role in system.roles.values():
+        yield from role.data.values()
+        for event in role.events.values():
+            yield from event.fields
+    for message in system.messages.values():
+        yield from message.fields
 
 
 def _made(head: str, arguments: Mapping[str, str | tuple[str, list[str], str]]) -> Iterator[str]:

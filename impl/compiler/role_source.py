@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 
 from leasehold.impl.compiler.lines import bare, tuple_lines
-from leasehold.impl.compiler.work_source import WorkSource
+from leasehold.impl.compiler.work_source import Near, WorkSource
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import Offer
@@ -41,7 +41,7 @@ class RoleSource(WorkSource):
         yield lines[0]
         yield from (f"{name}: frozenset[Any] = {source}" for source, name in sets.items())
         if any(self.constant("all", "only") in line for line in lines):
-            most = max(self.system.roles[name].count for name in self.near.first)
+            most = max(self.system.roles[role].count for role, _ in self.near.first)
             yield f"{self.constant('all', 'only')} = tuple(frozenset((it,)) for it in range({most}))"
         yield from lines[1:]
 
@@ -83,8 +83,8 @@ class RoleSource(WorkSource):
         if used:
             names = [f"{kind}_{f.name}" if f.name in used else "_" for f in fields]
             yield f"    {', '.join(names)}{',' if len(names) == 1 else ''} = fields"
-        if heard:
-            yield from self._hear(message.sender if message else "", choices)
+        if heard and message is not None:
+            yield from self._hear((message.sender, self.system.apart_of(event)), choices)
         shared = self._shared(choices, fields, kind)
         yield from (f"    {name} = {bare(value)}" for value, name in shared.items())
         certain = False  # whether a guard always holds that is asked this far
@@ -128,7 +128,7 @@ class RoleSource(WorkSource):
             name += "_"
         return name
 
-    def _hear(self, sender: str, choices: tuple[Transition, ...]) -> Iterator[str]:
+    def _hear(self, sender: Near, choices: tuple[Transition, ...]) -> Iterator[str]:
         first, count, size = self.near.first[sender], self.near.count[sender], self.near.size
         if not self.near.unrolled:
             yield "    received = with_cell(received, neighbour, number)"

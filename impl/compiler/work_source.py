@@ -9,6 +9,7 @@ import builtins
 import keyword
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from leasehold.impl.compiler.lines import bare, tuple_lines
 from leasehold.spec.language import expression as x
@@ -16,6 +17,7 @@ from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import lower, work_of
 from leasehold.spec.language.lower.captures import passed, read_of_step, reads_kept
 from leasehold.spec.language.model import Call, Datum, Drive, Role, Send, State, System, Transition
+from leasehold.spec.language.others import OthersOf, others_of, over_all_members
 from leasehold.spec.language.render.python_source import Frame, SourceLayout, source
 
 TAKEN = frozenset(
@@ -79,26 +81,36 @@ class GeneratedNames:
         return self._known[key]
 
 
+Near: TypeAlias = tuple[str, str]  # a role, and the channel whose messages are numbered apart; "": all that there are
+
+
 @dataclass(frozen=True, slots=True)
 class Neighbours:
     """The machines that a machine talks with, in the order of the system; each has a sent and a received number.
 
+    It has one of each for every channel whose messages are numbered apart (`System.apart`).
+
     Attributes:
-        first: by role, the position of its first machine.
-        count: how many of that role; one where only machines of equal index talk; 0 of a dynamic role.
-        same_index: roles of which only the machine with the own index is a neighbour.
-        dynamic: roles with any number of machines; these have the positions behind all others, in turns.
+        first: by role and channel, the position of its first machine.
+        count: how many there are; one where only machines of equal index talk; 0 of a dynamic role.
+        same_index: those of which only the machine with the own index is a neighbour.
+        dynamic: those with any number of machines; these have the positions behind all others, in turns.
     """
 
-    first: dict[str, int]
-    count: dict[str, int]
-    same_index: frozenset[str]
-    dynamic: tuple[str, ...] = ()
+    first: dict[Near, int]
+    count: dict[Near, int]
+    same_index: frozenset[Near]
+    dynamic: tuple[Near, ...] = ()
 
     @property
     def size(self) -> int:
-        """Returns how many there are that are not of a dynamic role."""
+        """Returns how many positions there are that are not of a dynamic role."""
         return sum(self.count.values())
+
+    @property
+    def several(self) -> bool:
+        """Returns whether these are of several machines."""
+        return self.size > 1 and (len({role for role, _ in self.first}) > 1 or any(n > 1 for n in self.count.values()))
 
     @property
     def unrolled(self) -> bool:
@@ -108,44 +120,50 @@ class Neighbours:
     def names(self) -> tuple[tuple[str, int], ...]:
         """Role and index of each that is not of a dynamic role; -1 is the own index."""
         return tuple(
-            (role, -1 if role in self.same_index else i) for role in self.first for i in range(self.count[role])
+            (near[0], -1 if near in self.same_index else i) for near in self.first for i in range(self.count[near])
         )
 
-    def position(self, role: str, index: str) -> str:
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """The channel of each, then of the dynamic ones in their turns; none where no channel is numbered apart."""
+        fixed = (near[1] for near in self.first for _ in range(self.count[near]))
+        channels = *fixed, *(channel for _, channel in self.dynamic)
+        return channels if any(channels) else ()
+
+    def position(self, near: Near, index: str) -> str:
         """The source of the position of a machine."""
-        if role in self.dynamic:
+        if near in self.dynamic:
             stride = f"{index} * {len(self.dynamic)}" if len(self.dynamic) > 1 else index
             index = stride
-        return f"{self.first[role]} + {index}" if self.first[role] else index
+        return f"{self.first[near]} + {index}" if self.first[near] else index
 
-    def index(self, role: str) -> str:
+    def index(self, near: Near) -> str:
         """The source of the index of the machine at the position `neighbour`."""
-        if role in self.same_index:
+        if near in self.same_index:
             return "instance"
-        own = f"neighbour - {self.first[role]}" if self.first[role] else "neighbour"
-        if role in self.dynamic and len(self.dynamic) > 1:
+        own = f"neighbour - {self.first[near]}" if self.first[near] else "neighbour"
+        if near in self.dynamic and len(self.dynamic) > 1:
             return f"({own}) // {len(self.dynamic)}"
         return own
 
 
 def neighbours(system: System, role: Role) -> Neighbours:
     """The neighbours of a role's machines."""
-    first: dict[str, int] = {}
-    count: dict[str, int] = {}
-    same: set[str] = set()
+    first: dict[Near, int] = {}
+    count: dict[Near, int] = {}
+    same: set[Near] = set()
     at = 0
     for other in system.roles.values():
-        between = [c for c in system.channels.values() if {c.sender, c.receiver} == {role.name, other.name}]
-        if other.name == role.name:
-            between = [c for c in between if c.sender == c.receiver]
-        if between:
-            if between[0].same_index:  # then all of them pair machines (LH811)
-                same.add(other.name)
-            dynamic = other.instance.dynamic
-            first[other.name], count[other.name] = at, 1 if other.name in same else 0 if dynamic else other.count
-            at += count[other.name]
-    dynamic_ones = tuple(name for name in first if not count[name])
-    first |= {name: at + n for n, name in enumerate(dynamic_ones)}
+        for channel in system.channels.values():
+            near = other.name, channel.name if channel.name in system.apart else ""
+            if {channel.sender, channel.receiver} != {role.name, other.name} or near in first:
+                continue
+            if channel.same_index:  # so does one back, unless they are apart
+                same.add(near)
+            first[near], count[near] = at, 1 if near in same else 0 if other.instance.dynamic else other.count
+            at += count[near]
+    dynamic_ones = tuple(near for near in first if not count[near])
+    first |= {near: at + n for n, near in enumerate(dynamic_ones)}
     return Neighbours(first, count, frozenset(same), dynamic_ones)
 
 
@@ -202,6 +220,30 @@ class RecordLayout(SourceLayout):
     system: System
     role: Role
     shape: Shape
+    others: OthersOf
+
+    def looked_at(self, e: x.Quantifier, f: Frame) -> str:
+        """Source of the members; of a dynamic role those that something tells apart."""
+        if not over_all_members(e):
+            return SourceLayout.looked_at(self, e, f)
+        apart = self.others.who(e)
+        assert apart is not None, "it is no system that runs (LH806)"
+        match [(kind, source(part, f)) for kind, part in apart]:
+            case []:
+                return "()"
+            case [("keys", entries)]:
+                return entries
+            case named:
+                members = ", ".join(machine if kind == "one" else f"*{machine}" for kind, machine in named)
+        absent = any(isinstance(part.type, t.Option) for _, part in apart)
+        return f"({{{members}}} - {{None}})" if absent else f"{{{members}}}"
+
+    def made_map(self, e: x.Quantifier) -> str | None:
+        if not over_all_members(e):
+            return None
+        others = self.others.of_map(e)
+        assert others is not None, "it is no system that runs (LH806)"
+        return f"Sparse({others.value!r}, {{cells}})"
 
     def place(self, role: str, name: str | None, instance: str | None) -> str:
         if role == self.role.name:
@@ -222,7 +264,7 @@ class WorkSource:
         self.lowered = lower(system)
         self.shape = record_shape(system, role)
         self.near: Neighbours = neighbours(system, role)
-        self.layout = RecordLayout(system, role, self.shape)
+        self.layout = RecordLayout(system, role, self.shape, others_of(system))
         self.values = system.values()
         self.constants = {name: names.constant("", name) for name in self.values}
         self.tasks: dict[str, Send | Call | Drive] = dict(role.tasks)
@@ -246,7 +288,7 @@ class WorkSource:
             passed = (n for n in x.walk(e) if isinstance(n, x.Argument))
             arguments = {n.name: f"passed_{n.name}" for n in passed}
         frame = Frame(
-            self.layout,
+            replace(self.layout, others=others_of(self.system, fields)) if fields else self.layout,
             self.values,
             "instance" if self.role.indexed else 0,
             arguments,
@@ -317,20 +359,25 @@ class WorkSource:
         if isinstance(task, Drive):
             return f"DriveWork({task.name!r}, {task.event!r}, ({task.role!r}, {it}), {build})"
         one = self._one_receiver(task)
-        at = str(self.near.first[task.receiver]) if one else self.near.position(task.receiver, it)
+        near = self._near(task)
+        at = str(self.near.first[near]) if one else self.near.position(near, it)
         answer = ", answer=True" if self.system.messages[task.message].answer else ""
         return f"SendWork({task.name!r}, {task.message!r}, {at}, {build}{answer})"
 
     def _one_receiver(self, task: Send | Drive) -> bool:
         if isinstance(task, Drive):
             return not self.system.roles[task.role].indexed
-        return task.receiver in self.near.same_index or not self.system.roles[task.receiver].indexed
+        return self._near(task) in self.near.same_index or not self.system.roles[task.receiver].indexed
+
+    def _near(self, task: Send) -> Near:
+        """The neighbours, and the channel to them, that a message goes to."""
+        return task.receiver, self.system.apart_of(task.message)
 
     def _it(self, task: Send | Drive) -> str:
         """The source of the index of the machine that a task is about."""
         if not self._one_receiver(task):
             return "it"
-        return "instance" if isinstance(task, Send) and task.receiver in self.near.same_index else "0"
+        return "instance" if isinstance(task, Send) and self._near(task) in self.near.same_index else "0"
 
     def _receiver(self, task: Send | Drive) -> Role:
         return self.system.roles[task.receiver if isinstance(task, Send) else task.role]
@@ -450,7 +497,7 @@ class WorkSource:
 
     def _slots(self, task: Send) -> list[int]:
         """The neighbours that a message without conditions goes to."""
-        first = self.near.first[task.receiver]
+        first = self.near.first[self._near(task)]
         count = 1 if self._one_receiver(task) else self.system.roles[task.receiver].count
         return list(range(first, first + count))
 
@@ -517,6 +564,8 @@ def python_type(kind: t.Type) -> str:
             return f"frozenset[{'Any' if of is None else python_type(of)}]"
         case t.Option(of=of) if of is not None:
             return f"{python_type(of)} | None"
+        case t.Map(rest=rest) if rest is not ...:
+            return "Sparse"
         case t.Seq(of=of) if of is not None:
             return f"tuple[{python_type(of)}, ...]"
     return "Any"

@@ -99,7 +99,7 @@ class Codec:
 
     def by_name(self, of_neighbours: Mapping[int, Any], own: int) -> dict[str, Any]:
         """Returns what is kept of the neighbours of the machine of number `own`, by their names."""
-        return {self.program.neighbour(self.core, own, at): value for at, value in sorted(of_neighbours.items())}
+        return {self.program.lane(self.core, own, at): value for at, value in sorted(of_neighbours.items())}
 
     def by_position(self, named: Any, own: int) -> dict[int, Any]:
         """Returns what `by_name` wrote, by position.
@@ -109,8 +109,7 @@ class Codec:
         """
         values: dict[int, Any] = {}
         for name, value in named.items() if isinstance(named, dict) else ():
-            machine = self.program.machines.get(name) if isinstance(name, str) else None
-            at = None if machine is None else self.core.position(machine[0].role, machine[1], own)
+            at = self.program.lane_at(self.core, own, name) if isinstance(name, str) else None
             if at is None:
                 raise RecordError(f"{self.core.role} has no neighbour {str(name)[:60]!r}")
             values[at] = value

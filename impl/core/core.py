@@ -11,10 +11,11 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from leasehold.impl.core.sparse import modelled
 from leasehold.impl.core.stepping import Numbers, Step, Table, WorkOf, step_of
 from leasehold.impl.core.values import LARGEST, bounds
 from leasehold.impl.core.work import ActorMachines, Contract, Event, Machines, Outcome, Record, Stepped
-from leasehold.impl.words import choices
+from leasehold.impl.words import choices, over, parted
 from leasehold.spec.language import types as t
 from leasehold.spec.language.types import LARGEST_NUMBER, Type, Value
 
@@ -35,6 +36,7 @@ class MessageShape:
     Attributes:
         ordered: its channel is a `fifo`.
         capacity: of the channel; 0: it has none.
+        channel: its name, where its messages are numbered apart.
     """
 
     sender: str
@@ -44,6 +46,7 @@ class MessageShape:
     carries: str = ""
     ordered: bool = False
     capacity: int = 0
+    channel: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,8 @@ class Core:
         states: the control states; the first one is the initial one, where `begin` says no other.
         fields: the fields of the specification.
         events: the local events, with their fields.
-        neighbours: role and number of each machine that it talks with; -1 is its own number.
+        neighbours: role and number of each machine that it talks with; -1 is its own number. One that it talks with
+            over channels whose messages are numbered apart is there for each of them.
         since: for each task that may outlive its state, the events that end it.
         below: the subsidiary roles.
         subsidiary: it is one itself.
@@ -93,6 +97,8 @@ class Core:
         dynamic: there may be any number of its machines; `count` is that of the beginning.
         dynamic_neighbours: the dynamic roles whose machines it talks with; each of these has a position behind those of
             `neighbours`, the roles in turns. Records have `Numbers` then, as nobody knows how many there are.
+        channels: of each of `neighbours`, then of `dynamic_neighbours`, the channel whose messages are numbered apart
+            from all others of that machine, or ""; empty where no channel has numbers of its own.
         introduced: a message may begin its machines, and they may speak to others than its sender.
         contracts: for each event, under which condition the world outside may give it.
     """
@@ -117,6 +123,7 @@ class Core:
     begin: tuple[str, ...] = ()
     dynamic: bool = False
     dynamic_neighbours: tuple[str, ...] = ()
+    channels: tuple[str, ...] = ()
     contracts: Mapping[str, Contract] = field(default_factory=dict)
     of_run: bool = False
     of_actor: bool = field(init=False)
@@ -142,7 +149,7 @@ class Core:
         first = 1 + len(own) + len(data)
         state_epoch = first + len(numbers)
         ended = {event: state_epoch + 1 + i for i, events in enumerate(self.since.values()) for event in events}
-        step = step_of(self.table, first + 1, state_epoch, ended, self.heard_answers, self.work)
+        step = step_of(self.table, first + 1, state_epoch, ended, self.heard_answers, self.work, self.beside)
         object.__setattr__(self, "step", step)
         places: dict[str, Any] = {
             "data_at": 1 + len(own),
@@ -199,17 +206,47 @@ class Core:
         number, role = divmod(at - len(self.neighbours), len(self.dynamic_neighbours))
         return self.dynamic_neighbours[role], number
 
-    def position(self, role: str, number: int, own: int) -> int | None:
-        """The position of a machine among the neighbours of the machine of number `own`; None where it is none."""
-        if role in self.dynamic_neighbours:
-            turn = len(self.dynamic_neighbours)
-            return len(self.neighbours) + number * turn + self.dynamic_neighbours.index(role)
-        return self.positions.get((role, number), self.positions.get((role, -1)) if number == own else None)
+    def channel(self, at: int) -> str:
+        """The channel whose messages have the numbers at a position, if they are numbered apart."""
+        if not self.channels:
+            return ""
+        fixed = len(self.neighbours)
+        return self.channels[at if at < fixed else fixed + (at - fixed) % len(self.dynamic_neighbours)]
+
+    def position(self, role: str, number: int, own: int, channel: str = "") -> int | None:
+        """The position of a machine among the neighbours of the machine of number `own`; None where it is none.
+
+        Args:
+            role: of the machine.
+            number: which of them.
+            own: the number of the machine whose neighbour it is.
+            channel: over which the two talk, if its messages are numbered apart.
+        """
+        if (turn := self._turns.get((role, channel))) is not None:
+            return len(self.neighbours) + number * len(self.dynamic_neighbours) + turn
+        same = self.positions.get((role, -1, channel)) if number == own else None
+        return self.positions.get((role, number, channel), same)
 
     @cached_property
-    def positions(self) -> dict[tuple[str, int], int]:
-        """The positions of neighbours that are not of a dynamic role, by role and number."""
-        return {named: at for at, named in enumerate(self.neighbours)}
+    def positions(self) -> dict[tuple[str, int, str], int]:
+        """The positions of neighbours that are not of a dynamic role, by role, number and channel."""
+        return {(*named, self.channel(at)): at for at, named in enumerate(self.neighbours)}
+
+    @cached_property
+    def _turns(self) -> dict[tuple[str, str], int]:
+        """The places of dynamic roles in their turns, by role and channel."""
+        fixed = len(self.neighbours)
+        return {(role, self.channel(fixed + turn)): turn for turn, role in enumerate(self.dynamic_neighbours)}
+
+    def beside(self, record: Record, at: int) -> tuple[int, ...]:
+        """The positions of the machine that is the neighbour at one of them: one, unless it has several channels."""
+        if not self.channels:
+            return (at,)
+        role, number = self.neighbour(at)
+        own = record[1] if self.indexed else 0
+        of_machine = role, own if number < 0 else number, own
+        found = (self.position(*of_machine, channel) for channel in dict.fromkeys(self.channels))
+        return tuple(other for other in found if other is not None)
 
     def machine(self, number: int) -> str:
         """The name of one of its machines: `broker`, or `participant[2]`."""
@@ -220,8 +257,9 @@ class Core:
         return dict(zip(self._field_names, record[self.data_at :], strict=False))
 
     def cells(self, record: Record) -> tuple[Any, ...]:
-        """The control state and the fields of a record, in the order in which an explored state has them."""
-        return record[0], *record[self.data_at : self.data_at + len(self.fields)]
+        """The control state and the fields of a record, as an explored state has them, and in its order."""
+        values = record[self.data_at : self.data_at + len(self.fields)]
+        return record[0], *(modelled(f.type, value) for f, value in zip(self.fields, values, strict=True))
 
     def step_outside(self, record: Record, event: Event, now: int, machines: ActorMachines) -> Stepped:
         """The step of an event that the world outside gives, which is held to its contract."""
@@ -356,6 +394,20 @@ class Program:
     def neighbours(self, core: Core, number: int) -> list[str]:
         """The names of all neighbours of a role's machine of some number, in their order; not of dynamic roles."""
         return [self.neighbour(core, number, at) for at in range(len(core.neighbours))]
+
+    def lane(self, core: Core, number: int, at: int) -> str:
+        """The name under which numbers stand: the neighbour's, and the channel's if its messages are numbered apart."""
+        return over(self.neighbour(core, number, at), core.channel(at))
+
+    def lanes(self, core: Core, number: int) -> list[str]:
+        """The names under which all numbers stand, in their order; not of dynamic roles."""
+        return [self.lane(core, number, at) for at in range(len(core.neighbours))]
+
+    def lane_at(self, core: Core, number: int, name: str) -> int | None:
+        """The position of the numbers that stand under a name; None where there are none."""
+        machine, channel = parted(name)
+        named = self.machines.get(machine)
+        return None if named is None else core.position(named[0].role, named[1], number, channel)
 
     @cached_property
     def talking(self) -> tuple[str, ...]:

@@ -12,10 +12,11 @@ What a machine does with a new event is a function of the generated table, one p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from leasehold.impl.core.sparse import Sparse
 from leasehold.impl.core.work import Event, Outcome, Record, SendWork, Stepped, Work
 
 Step: TypeAlias = Callable[[Record, Event, int], Stepped]
@@ -69,6 +70,7 @@ def step_of(
     since_at: Mapping[str, int],
     answers: frozenset[str],
     work: WorkOf,
+    beside: Callable[[Record, int], Collection[int]],
 ) -> Step:
     """The step of a role's machines.
 
@@ -80,6 +82,7 @@ def step_of(
             epoch at which it began.
         answers: the messages that are answers, and are not answered themselves.
         work: the work of each state.
+        beside: the positions of the machine that is the neighbour at one of them.
     """
 
     def step(record: Record, event: Event, now: int) -> Stepped:
@@ -102,7 +105,8 @@ def step_of(
             return record, Outcome("stale", name, reason=f"number {number} comes after {last}")
         sends: tuple[Work, ...] = ()
         if name not in answers:
-            sends = tuple(w for w in work[record[0]](record) if isinstance(w, SendWork) and w.neighbour == neighbour)
+            sender = beside(record, neighbour)
+            sends = tuple(w for w in work[record[0]](record) if isinstance(w, SendWork) and w.neighbour in sender)
         return record, Outcome("duplicate", name, work=sends)
 
     return step
@@ -133,6 +137,8 @@ def increment_sent(sent: Any, neighbours: Sequence[int]) -> Any:
 
 def with_cell(cells: Any, key: int, value: Any) -> Any:
     """A map, a record or `Numbers`, after one of its cells was set."""
+    if type(cells) is Sparse:
+        return cells.changed(key, value)
     if type(cells) is Numbers:
         counts = Numbers(cells)
         counts[key] = value

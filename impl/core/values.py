@@ -1,7 +1,8 @@
 """Values of the specification as plain data (what JSON and MessagePack can hold), and back, checked.
 
 A set becomes a list in the order of its type, a map a list by the order of its key's members, a sequence a list, an
-option null or its value. All others are plain already.
+option null or its value. A map over the machines of a dynamic role becomes a mapping, from their names, of the values
+that differ from its `rest`, in a run (`SparseMap`) as in the model. All others are plain already.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from leasehold.impl.core.sparse import Sparse
 from leasehold.spec.language import types as t
 from leasehold.spec.language.diagnostics import listed, near_miss
 
@@ -34,6 +36,9 @@ def to_plain(kind: t.Type, value: t.Value) -> Plain:
         case t.Set(of=of) if of is not None:
             order = of
             return sorted(value, key=lambda v: t.position(order, v))
+        case t.Map(key=key, of=of, rest=rest) if rest is not ...:
+            cells = sorted(value.items()) if isinstance(value, Sparse) else enumerate(value)
+            return {t.show(key, number): to_plain(of, v) for number, v in cells if v != rest}
         case t.Map(of=of) | t.Seq(of=of) if of is not None:
             return [to_plain(of, v) for v in value]
         case t.Option(of=of) if of is not None and value is not None:
@@ -80,6 +85,9 @@ def from_plain(kind: t.Type, plain: Plain) -> t.Value:
                 if len(set(values)) != len(values):
                     raise ValueFault(f"{_short(plain)} names a member twice")
                 return frozenset(values)
+        case t.Map(key=t.Instance() as key, of=of, rest=rest) if rest is not ...:
+            if isinstance(plain, Mapping):
+                return _sparse(kind, {from_plain(key, name): from_plain(of, v) for name, v in _by_name(plain)})
         case t.Map(key=key, of=of):
             if isinstance(plain, list | tuple) and len(plain) == len(t.members(key)):
                 return tuple(from_plain(of, v) for v in plain)
@@ -93,6 +101,19 @@ def from_plain(kind: t.Type, plain: Plain) -> t.Value:
         case t.Option(of=of) if of is not None:
             return from_plain(of, plain)
     raise ValueFault(f"{_short(plain)} is no {kind}")
+
+
+def _by_name(plain: Mapping[Any, Plain]) -> Iterator[tuple[str, Plain]]:
+    for name, value in plain.items():
+        if not isinstance(name, str):
+            raise ValueFault(f"{_short(name)} is no name of a machine")
+        yield name, value
+
+
+def _sparse(kind: t.Map, entries: Mapping[int, t.Value]) -> t.Value:
+    """The map of a run; that of the model, which has a value for each machine that it has."""
+    value = Sparse(kind.rest, entries.items())
+    return value if isinstance(kind, t.SparseMap) else value.cells(len(t.members(kind.key)))
 
 
 def bounds(kind: t.Type) -> tuple[int | None, int | None]:
@@ -197,7 +218,7 @@ def _opaque_in(kind: t.Type, value: t.Value) -> Iterator[Plain]:
         case t.Opaque():
             yield value
         case t.Map(of=of):
-            for one in value:
+            for one in value.values() if isinstance(value, Sparse) else value:
                 yield from _opaque_in(of, one)
         case t.Option(of=of) if of is not None and value is not None:
             yield from _opaque_in(of, value)

@@ -6,7 +6,8 @@ The `kind` says which fields follow. A field that has its default is left out. F
 meaning; a reader refuses a kind or a field that it does not know.
 
 Values of the specification are plain data, as in messages: a set is a list in the order of its type, a map a list by
-the members of its key (impl/core/values.py). Neighbours are named, `broker`, `participant[2]`.
+the members of its key (impl/core/values.py). Neighbours are named, `broker`, `participant[2]`; numbers of messages over
+a channel that has numbers of its own stand under `broker over orders`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
+
+from leasehold.impl.words import over
 
 ROOT = "0" * 64  # in place of a digest, before the first event
 
@@ -32,7 +35,8 @@ class MachineRecord(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
         state: the control state.
         data: the fields of the specification.
         epoch: the state epoch: how many transitions of the machine have entered a state.
-        sent, received: the numbers of the last messages to and from each neighbour; 0 is left out.
+        sent, received: the numbers of the last messages to and from each neighbour, over each channel that has numbers
+            of its own; 0 is left out.
         since: for each task that may outlive its state, the state epoch at which it began; 0 is left out.
     """
 
@@ -44,12 +48,25 @@ class MachineRecord(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     since: dict[str, int] = {}
 
 
-class ReceivedMessage(Struct, frozen=True, forbid_unknown_fields=True):
-    """The origin of a message: the machine, the actor that played it, and the message's number."""
+class ReceivedMessage(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The origin of a message.
+
+    Attributes:
+        machine: that has sent it.
+        actor: who played that machine.
+        number: its sequence number.
+        channel: over which it has come, if that has numbers of its own.
+    """
 
     machine: str
     actor: str
     number: int
+    channel: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name under which the receiver's record has its number."""
+        return over(self.machine, self.channel)
 
 
 class SentMessage(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -61,6 +78,7 @@ class SentMessage(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
         message: its name.
         fields: by name.
         actor: who plays the receiver; empty where nobody is known yet.
+        channel: over which it goes, if that has numbers of its own.
     """
 
     to: str
@@ -68,6 +86,12 @@ class SentMessage(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     message: str
     fields: dict[str, Any] = {}
     actor: str = ""
+    channel: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name under which the sender's record has its number."""
+        return over(self.to, self.channel)
 
 
 class StartedCall(Struct, frozen=True, forbid_unknown_fields=True):

@@ -40,11 +40,10 @@ def record_of(program: Program, core: Core, number: int, of: MachineRecord, belo
 def _numbers(program: Program, core: Core, number: int, named: Mapping[str, int]) -> Any:
     """The numbers of messages by the neighbour's position."""
     if not core.dynamic_neighbours:
-        return tuple(named.get(name, 0) for name in program.neighbours(core, number))
+        return tuple(named.get(name, 0) for name in program.lanes(core, number))
     numbers = Numbers()
     for name, count in named.items():
-        known = program.machines.get(name)
-        at = None if known is None else core.position(known[0].role, known[1], number)
+        at = program.lane_at(core, number, name)
         if at is None:
             raise ValueFault(f"{core.role} has no neighbour {name[:60]!r}")
         numbers[at] = count

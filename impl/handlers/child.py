@@ -19,6 +19,7 @@ from typing import IO
 
 from leasehold.impl import descriptors
 from leasehold.impl.handlers.handler import ended
+from leasehold.impl.handlers.threads import in_thread
 
 MOST_OUTPUT = 1 << 20
 
@@ -37,6 +38,7 @@ async def run_program(
 
     Raises:
         OSError: it cannot be started.
+        NotBegun: no thread can be started for it.
     """
     loop = asyncio.get_running_loop()
 
@@ -56,7 +58,7 @@ async def run_program(
         return begun
 
     # A start that is cancelled would end the first process alone, and leave the processes that it started.
-    starting = loop.run_in_executor(threads, begin)
+    starting = in_thread(threads, begin)
     transports, writing = list[asyncio.BaseTransport](), _Writing()
     try:
         begun = await asyncio.shield(starting)

@@ -6,11 +6,12 @@
 
 Theory of operation. The command reads the action as JSON from standard input, and its main parts from environment
 variables (LEASEHOLD_VERB, LEASEHOLD_LEASE, LEASEHOLD_UNIT, LEASEHOLD_TASK, LEASEHOLD_INCARNATION, LEASEHOLD_NUMBER,
-LEASEHOLD_TERM_END, LEASEHOLD_INDEX, LEASEHOLD_PROPERTIES). Exit code 0 means success. The last line of output may be a
-JSON object with facts about the unit; in it, `answer` names the event by which the task ends, `fields` has the event's
-fields by name, and `properties` what the holder of the lease is told of the unit, such as its address. All other output
-goes to the log. A probe ends with 0 if the unit is up, and with 1, 2 or 3 if it is not, as init scripts do at
-`status`; any other exit code, or a signal, means that it cannot say.
+LEASEHOLD_TERM_END, LEASEHOLD_INDEX, LEASEHOLD_TYPE, LEASEHOLD_PROPERTIES). Exit code 0 means success. The last line of
+output may be a JSON object with facts about the unit; in it, `answer` names the event by which the task ends, `fields`
+has the event's fields by name, `properties` what the holder of the lease is told of the unit, such as its address, and
+`raises` lists events that it raises on this unit or on others (impl/raised.py). All other output goes to the log. A
+probe ends with 0 if the unit is up, and with 1, 2 or 3 if it is not, as init scripts do at `status`; any other exit
+code, or a signal, means that it cannot say.
 
 An action that is cancelled, because of its time limit or a newer action, is killed with its process group and waited
 for. An actor that dies leaves its executable running. With a `directory` the executable, and every process that it
@@ -30,9 +31,10 @@ import logging
 import os
 import shlex
 import signal
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from hashlib import sha256
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +43,15 @@ import msgspec
 from leasehold.impl import descriptors, files
 from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.child import run_program
-from leasehold.impl.handlers.handler import UNIT_NAME, Done, HandlerAction, HandlerError, NotBegun, ended
-from leasehold.impl.handlers.place import want
+from leasehold.impl.handlers.handler import Done, HandlerAction, HandlerError, NotBegun, ended
+from leasehold.impl.handlers.place import folder_name, want
+from leasehold.impl.handlers.threads import in_thread
 
 PROBE = "probe"
 NOT_UP = (1, 2, 3)  # exit codes of a probe
 LOCK = "LEASEHOLD_LOCK"
 LONGEST_PAUSE = 1.0  # seconds between two looks at a lock that somebody holds
+GUARD_LIMIT = 10.0  # seconds for which another process may write an action down
 THREADS = 8  # that start programs and take locks
 
 log = logging.getLogger("leasehold.command")
@@ -92,12 +96,18 @@ class CommandHandler:
                 os.close(lock)
         facts, text = _read(output)
         answer, fields, properties = facts.pop("answer", ""), facts.pop("fields", {}), facts.pop("properties", {})
+        raises = facts.pop("raises", ())
         if code:
             last_lines = errors.strip().splitlines()[-1:] or text.strip().splitlines()[-1:] or ["nothing"]
             return Done(
-                False, f"{action.verb} ended with {_code(code)}; it said: {last_lines[0][:500]}", facts, answer, fields
+                False,
+                f"{action.verb} ended with {_code(code)}; it said: {last_lines[0][:500]}",
+                facts,
+                answer,
+                fields,
+                raises=raises,
             )
-        return Done(True, text.strip()[-500:], facts, answer, fields, properties)
+        return Done(True, text.strip()[-500:], facts, answer, fields, properties, raises)
 
     async def probe(self, unit: str) -> Mapping[str, Any] | None:
         """The facts that the command `probe` prints about a unit; None also without such a command."""
@@ -149,15 +159,10 @@ class CommandHandler:
         Each look is a thread's: disks may be slow, and who holds the lock is looked for among all processes.
         """
         assert self._directory is not None
-        loop, file, pause, warned = (
-            asyncio.get_running_loop(),
-            self._directory / _folder_name(action.on) / "lock",
-            0.02,
-            False,
-        )
+        file, pause, warned = self._directory / folder_name(action.on) / "lock", 0.02, False
         first = True
         while True:
-            looking = loop.run_in_executor(self._threads, _try, file, action, first)
+            looking = in_thread(self._threads, _try, file, action, first)
             try:
                 lock = await asyncio.shield(looking)
             except asyncio.CancelledError:
@@ -182,16 +187,30 @@ def _try(file: Path, action: HandlerAction, first: bool) -> int | None:
     """The lock of a unit; None where a process holds it, which is ended if it is a past action's."""
     if first:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        want(file.with_name("wanted.json"), action)
+        with _guarded(file.with_name("guard")):
+            want(file.with_name("wanted.json"), action)
     lock = files.lock(file)
     if lock is None:
         _end(file, action.on)
     return lock
 
 
-def _folder_name(name: str) -> str:
-    """The name of the directory for a unit or lease: the name itself, or its digest where it cannot be one."""
-    return name if UNIT_NAME.fullmatch(name) else f"_{sha256(name.encode()).hexdigest()}"
+@contextmanager
+def _guarded(file: Path) -> Iterator[None]:
+    """Excludes others while the newest action is written down, as only one at a time may write its file.
+
+    Raises:
+        HandlerError: another process has taken longer than GUARD_LIMIT.
+    """
+    deadline = time.monotonic() + GUARD_LIMIT
+    while (guard := files.lock(file)) is None:
+        if time.monotonic() > deadline:
+            raise HandlerError(f"another process has held {file} for {GUARD_LIMIT:g} s; end that one")
+        time.sleep(0.01)
+    try:
+        yield
+    finally:
+        os.close(guard)
 
 
 def _end(lock: Path, name: str) -> None:
@@ -227,6 +246,7 @@ def _told(action: HandlerAction) -> dict[str, Any]:
         "properties": action.properties,
         "index": action.index,
         "told": action.told,
+        "type": action.type,
     }
 
 
@@ -240,6 +260,7 @@ def _variables(action: HandlerAction) -> dict[str, str]:
         LOCK: action.on,
         "LEASEHOLD_TERM_END": str(action.term_end),
         "LEASEHOLD_INDEX": str(action.index),
+        "LEASEHOLD_TYPE": action.type,
         "LEASEHOLD_PROPERTIES": msgspec.json.encode(action.properties, enc_hook=_plain, order="deterministic").decode(),
     }
 

@@ -28,6 +28,7 @@ import msgspec
 from leasehold.impl.core.core import Named
 from leasehold.impl.core.values import ValueFault, check_sizes, from_plain, given_fields
 from leasehold.impl.core.work import CallWork
+from leasehold.impl.raised import RaisedEvent, of_handler
 from leasehold.spec.language import types as t
 
 FACTS = 64 * 1024  # bytes of one unit's facts, at most
@@ -57,6 +58,11 @@ class HandlerAction:
         index: the unit's number.
         actor: the name of the actor that asks.
         told: what others have been told of the unit for this lease.
+        peers: the actors of the machines that the lease's machine talks with, by the machines' names, where they are
+            known; not for an action on a unit.
+        credentials: what others have signed for the lease's machine (impl/actor/environment.py); not for an action on a
+            unit.
+        type: the type of a site's unit, as the inventory says it; empty: it is not known.
     """
 
     verb: str
@@ -72,6 +78,9 @@ class HandlerAction:
     index: int = 0
     actor: str = ""
     told: Mapping[str, Any] = field(default_factory=dict)
+    peers: Mapping[str, str] = field(default_factory=dict)
+    credentials: Mapping[str, Any] = field(default_factory=dict)
+    type: str = ""
 
     @property
     def on(self) -> str:
@@ -109,6 +118,7 @@ class Done:
         fields: the fields of that event by name, as plain data (a set is a list, an option null or its value).
         properties: what others are told of the unit, such as an address, where the event has such a field; none: what
             they were told before stays.
+        raises: events that it raises beside its answer, on this unit or on others (impl/raised.py).
     """
 
     well: bool
@@ -117,6 +127,7 @@ class Done:
     answer: str = ""
     fields: Mapping[str, Any] = field(default_factory=dict)
     properties: Mapping[str, Any] = field(default_factory=dict)
+    raises: tuple[RaisedEvent, ...] = ()
 
 
 def checked(result: object) -> Done:
@@ -136,7 +147,11 @@ def checked(result: object) -> Done:
     if not isinstance(answer, str) or not isinstance(fields, Mapping):
         return Done(False, f"its answer is {answer!r:.60} with {fields!r:.60}; it needs a name and a mapping", facts)
     message = result.words.encode(errors="replace").decode()
-    return Done(result.well, message, facts, answer, fields, result.properties)
+    try:
+        raises = of_handler(result.raises)
+    except ValueError as error:
+        return Done(False, str(error), facts)
+    return Done(result.well, message, facts, answer, fields, result.properties, raises)
 
 
 def answer_of(

@@ -20,12 +20,13 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from leasehold.impl import files
 from leasehold.impl.handlers import processes
-from leasehold.impl.handlers.handler import HandlerAction, HandlerError, Stale
+from leasehold.impl.handlers.handler import UNIT_NAME, HandlerAction, HandlerError, Stale
 from leasehold.impl.handlers.processes import ProcessSnapshot
 
 TOKEN = "LEASEHOLD_TOKEN"
@@ -57,10 +58,10 @@ class UnitDirectory:
             files.overwrite(fresh, secrets.token_hex(16).encode())
             try:
                 os.link(fresh, self._token)
-            except FileExistsError:
-                pass
+            except (FileExistsError, FileNotFoundError):
+                pass  # another made it meanwhile, and may have removed what was written beside it
             finally:
-                fresh.unlink()
+                fresh.unlink(missing_ok=True)
 
     @property
     def token(self) -> str:
@@ -151,11 +152,41 @@ class UnitDirectory:
             files.overwrite(self.folder / "log.1", tail)
 
     def remove(self) -> None:
-        """Removes the files of a lease; the folder stays, with the number of the newest action."""
+        """Removes the files of a lease, and what was being written when somebody was killed.
+
+        The folder stays, with the number of the newest action. Nobody else writes in it meanwhile: that takes the guard
+        or the lock.
+        """
         if self.work.exists():
             _remove_tree(self.work)
         for file in (self.born, self.lease):
             file.unlink(missing_ok=True)
+        for written in (self._token, self.wanted, self.born, self.lease):
+            for file in self.folder.glob(f"{written.name}.*"):
+                file.unlink(missing_ok=True)
+
+
+def own_directory(directory: Path) -> Path:
+    """Returns the directory of a handler's units, made where it is missing, with access for its owner alone.
+
+    Raises:
+        HandlerError: it cannot be made, or is another user's.
+    """
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = directory.stat()
+    except OSError as e:
+        raise HandlerError(f"the units' directory {directory} cannot be made: {e}") from None
+    if status.st_uid != os.geteuid():
+        raise HandlerError(f"the units' directory {directory} belongs to user {status.st_uid}; name one of your own")
+    if status.st_mode & 0o077:
+        raise HandlerError(f"the units' directory {directory} is open to others; do `chmod 700 {directory}`")
+    return directory.resolve()
+
+
+def folder_name(name: str) -> str:
+    """The name of the folder for a unit or lease: the name itself, or its digest where it cannot be one."""
+    return name if UNIT_NAME.fullmatch(name) else f"_{sha256(name.encode()).hexdigest()}"
 
 
 def pause(stop: threading.Event, seconds: float) -> None:

@@ -43,10 +43,20 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.impl import descriptors
-from leasehold.impl.handlers import processes
-from leasehold.impl.handlers.handler import UNIT_NAME, Done, HandlerAction, HandlerError, NotBegun, ended
-from leasehold.impl.handlers.place import TOKEN, Cancelled, UnitDirectory, pause, read_file, want, write_file
+from leasehold.impl.handlers import cgroups, processes
+from leasehold.impl.handlers.handler import UNIT_NAME, Done, HandlerAction, HandlerError, NotBegun
+from leasehold.impl.handlers.place import (
+    TOKEN,
+    Cancelled,
+    UnitDirectory,
+    own_directory,
+    pause,
+    read_file,
+    want,
+    write_file,
+)
 from leasehold.impl.handlers.starter import LACK, LACKING, LIMITS
+from leasehold.impl.handlers.threads import act_in_thread, in_thread
 
 IDLE = ("sleep", "infinity")
 _OF_RUN = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]*):([0-9]+)/([a-z_]+)\[([0-9]+)\]")  # ORIGIN:NUMBER/ROLE[NUMBER]
@@ -76,6 +86,8 @@ class ProcessHandler:
         parallel: actions at a time; the others wait, and their time has not begun.
         at: called at each point of an action (POINTS), after its step; tests crash there.
         starter: the program that becomes a unit.
+        namespace: the network namespace that the units are in, by its name; empty: the machine's.
+        cgroup: the control group below which they are put; empty: where the actor is.
     """
 
     def __init__(
@@ -91,8 +103,10 @@ class ProcessHandler:
         starter: Path = STARTER,
         log_bytes: int = LOG_BYTES,
         reserve_bytes: int = RESERVE_BYTES,
+        namespace: str = "",
+        cgroup: str = "",
     ) -> None:
-        self._base = _base(Path(directory))
+        self._base = own_directory(Path(directory))
         self._command = _checked_command(command)
         self._limits = {"file_bytes": FILE_BYTES, **_checked_limits(limits or {}, "limits")}
         for name, value in (("log_bytes", log_bytes), ("reserve_bytes", reserve_bytes)):
@@ -101,6 +115,7 @@ class ProcessHandler:
         self._log_bytes, self._reserve = log_bytes, reserve_bytes
         self._environment = {"PATH": os.environ.get("PATH", os.defpath), **(environment or {})}
         self._grace, self._at, self._starter = grace, at, starter
+        self._namespace, self._cgroup = namespace, cgroup
         self.parallel = parallel
         self._pool = ThreadPoolExecutor(parallel, "process-handler")
         self._asking = ThreadPoolExecutor(ASKING, "process-probe")  # actions may hold all threads of the pool
@@ -112,29 +127,30 @@ class ProcessHandler:
             Stale: the unit has seen a newer one.
             HandlerError: it could not be done.
         """
-        stop = threading.Event()
-        doing = asyncio.get_running_loop().run_in_executor(self._pool, self._do, action, stop)
-        try:
-            return await asyncio.shield(doing)
-        except asyncio.CancelledError:
-            # The action ends at its next look at `stop`. Only then may another begin, so that none overlap.
-            stop.set()
-            await ended(doing)
-            doing.exception()
-            raise
+        return await act_in_thread(self._pool, self.do, action)
 
     async def probe(self, unit: str) -> Mapping[str, Any] | None:
         """The unit's folder, its process, whether that runs, and its lease."""
         place = self._place(unit)
-        return await asyncio.get_running_loop().run_in_executor(self._asking, _facts, place)
+        return await in_thread(self._asking, _facts, place)
 
     async def is_up(self, unit: str) -> bool:
         """Returns whether the unit's first process runs. It waits for no action."""
-        return await asyncio.get_running_loop().run_in_executor(self._asking, self._look, self._place(unit))
+        return await in_thread(self._asking, self._look, self._place(unit))
 
     async def left_of(self, unit: str) -> str:
         """The processes of a unit."""
-        return await asyncio.get_running_loop().run_in_executor(self._asking, _left, self._place(unit))
+        return await in_thread(self._asking, self.left, unit)
+
+    def facts_of(self, unit: str) -> dict[str, Any] | None:
+        """The same as `probe`, in any thread; a log that is too long is cut."""
+        place = self._place(unit)
+        self._look(place)
+        return _facts(place)
+
+    def left(self, unit: str) -> str:
+        """The same as `left_of`, in any thread."""
+        return _left(self._place(unit))
 
     def _look(self, place: UnitDirectory) -> bool:
         place.cut_log(self._log_bytes)
@@ -150,7 +166,13 @@ class ProcessHandler:
             raise HandlerError(f"{unit[:80]!r} cannot be the name of a directory, so no unit may have it")
         return UnitDirectory(self._base / folder)
 
-    def _do(self, action: HandlerAction, stop: threading.Event) -> Done:
+    def do(self, action: HandlerAction, stop: threading.Event) -> Done:
+        """Does an action, in any thread; `stop` cancels it.
+
+        Raises:
+            Stale, HandlerError, NotBegun: as `act`.
+            Cancelled: it was cancelled.
+        """
         if action.verb not in (*UP, *DOWN):
             raise HandlerError(f"units that are processes know {', '.join((*UP, *DOWN))}, not {action.verb!r}")
         place = self._place(action.unit)
@@ -224,6 +246,8 @@ class ProcessHandler:
         values = {"unit": action.unit, "lease": action.lease, "term_end": end, "directory": str(place.work)}
         values["index"] = index
         command = [part.format_map(values) for part in self._command]
+        if self._namespace:
+            command = ["nsenter", f"--net=/run/netns/{self._namespace}", "--", *command]
         birth = {"boot": processes.boot(), "number": action.number, "lease": action.lease, "command": command}
         birth |= {"task": action.task, "incarnation": action.incarnation}
         job = {
@@ -236,6 +260,7 @@ class ProcessHandler:
             "limits": limits,
             "command": command,
             "nofile": descriptors.limit_of_children(),
+            "cgroups": cgroups.member_files(self._cgroup) if self._cgroup else [],
         }
         environment = {
             "HOME": str(place.work),
@@ -363,19 +388,6 @@ def _last_words(place: UnitDirectory) -> str:
     except OSError:
         lines = []
     return lines[-1] if lines else "none"
-
-
-def _base(directory: Path) -> Path:
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = directory.stat()
-    except OSError as e:
-        raise HandlerError(f"the units' directory {directory} cannot be made: {e}") from None
-    if status.st_uid != os.geteuid():
-        raise HandlerError(f"the units' directory {directory} belongs to user {status.st_uid}; name one of your own")
-    if status.st_mode & 0o077:
-        raise HandlerError(f"the units' directory {directory} is open to others; do `chmod 700 {directory}`")
-    return directory.resolve()
 
 
 def _checked_command(command: Sequence[str]) -> tuple[str, ...]:

@@ -80,6 +80,9 @@ def become(job: dict[str, Any]) -> None:
     os.replace(fresh, job["file"])
     point("born")
     try:
+        for group in job["cgroups"]:
+            with open(group, "w") as members:
+                members.write("0")
         os.umask(0o077)
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)  # Python ignores them, and a command would inherit that

@@ -47,6 +47,10 @@ class Purpose(Enum):
     TICKET = b"leasehold ticket 1\x00"
     MEMBERSHIP = b"leasehold membership 1\x00"
     EVENTS = b"leasehold events 1\x00"
+    REQUEST = b"leasehold request 1\x00"
+    DELEGATION = b"leasehold delegation 1\x00"
+    RELEASE = b"leasehold release 1\x00"
+    PACKAGE = b"leasehold package 1\x00"
 
 
 @dataclass(frozen=True)

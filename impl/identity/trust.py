@@ -86,6 +86,10 @@ class TrustedActor:
         if not key.key.verifies(purpose, body, signature):
             raise Forged(f"the signature is not that of {self.name}")
 
+    def newest_key(self, at: float) -> str | None:
+        """The fingerprint of the newest of its keys that counts at a time; None: no key does."""
+        return next((k.key.fingerprint for k in reversed(self.keys) if k.valid(at)), None)
+
     def holds(self, fingerprint: str, at: float) -> bool:
         """Returns whether a key is one of its keys, and counts at a time."""
         key = self.key(fingerprint)

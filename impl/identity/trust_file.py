@@ -19,10 +19,10 @@ from __future__ import annotations
 import logging
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import yaml
 from msgspec import Meta, Struct
@@ -46,6 +46,7 @@ _LARGEST_FILE = 16 << 20
 _HEAD = "# Whom this actor trusts. It may be edited by hand; a running actor sees a change at once.\n"
 
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class KeyEntry(Struct):
@@ -88,7 +89,38 @@ class TrustSet(Struct):
     actors: dict[Annotated[str, Meta(pattern=f"^{NAME.pattern}$")], ActorEntry] | None = None
 
 
-class TrustFile:
+class LiveFile(Generic[T]):
+    """A file of a running actor that says whom it knows; what it says changes with it."""
+
+    def __init__(self, path: Path, load: Callable[[Path], T], label: str) -> None:
+        """Reads the file.
+
+        Args:
+            path: of the file.
+            load: reads it.
+            label: what it is, for the log.
+
+        Raises:
+            TrustFault: it is not there, or is none such.
+        """
+        self.path, self._load, self._label = path, load, label
+        self._mark = files.mark(path)
+        self._content = load(path)
+
+    def current(self) -> T:
+        """Its content as it is now. While the file is unreadable the last good one holds, and the log says so."""
+        mark = files.mark(self.path)
+        if mark != self._mark:
+            self._mark = mark  # taken before the file is read: a change in between is seen the next time
+            try:
+                self._content = self._load(self.path)
+                _log.info("the %s %s has changed, and holds from now on", self._label, self.path)
+            except TrustFault as fault:
+                _log.error("the %s was changed and cannot be read; the one before still holds: %s", self._label, fault)
+        return self._content
+
+
+class TrustFile(LiveFile[Trust]):
     """The trust set of a running actor, which changes with its file."""
 
     def __init__(self, path: Path) -> None:
@@ -97,21 +129,7 @@ class TrustFile:
         Raises:
             TrustFault: it is not there, or is no trust set.
         """
-        self.path = path
-        self._mark = files.mark(path)
-        self._trust = load(path)
-
-    def current(self) -> Trust:
-        """The trust set as it is now. While the file is unreadable the last good one holds, and the log says so."""
-        mark = files.mark(self.path)
-        if mark != self._mark:
-            self._mark = mark  # taken before the file is read: a change in between is seen the next time
-            try:
-                self._trust = load(self.path)
-                _log.info("the trust set %s has changed, and holds from now on", self.path)
-            except TrustFault as fault:
-                _log.error("the trust set was changed and cannot be read; the one before still holds: %s", fault)
-        return self._trust
+        super().__init__(path, lambda path: load(path), "trust set")
 
 
 def load(path: Path) -> Trust:
@@ -119,6 +137,15 @@ def load(path: Path) -> Trust:
 
     Raises:
         TrustFault: it is not there, others can write to it, or it is no trust set; with the place, and the near miss.
+    """
+    return parse(content_of(path, "trust set", "add an actor to it first, which makes the file"), str(path))
+
+
+def content_of(path: Path, label: str, remedy: str) -> bytes:
+    """The content of a file that says whom an actor knows, and that nobody but its owner can write.
+
+    Raises:
+        TrustFault: it is not there (`remedy` says what to do then), or others can write to it.
     """
     try:
         with files.open_plain(path) as file:
@@ -130,12 +157,12 @@ def load(path: Path) -> Trust:
                 )
             content = file.read(_LARGEST_FILE + 1)
     except FileNotFoundError:
-        raise TrustFault(f"there is no trust set {path}; add an actor to it first, which makes the file") from None
+        raise TrustFault(f"there is no {label} {path}; {remedy}") from None
     except OSError as error:
-        raise TrustFault(f"the trust set {path} cannot be read: {error.strerror or error}") from error
+        raise TrustFault(f"the {label} {path} cannot be read: {error.strerror or error}") from error
     if len(content) > _LARGEST_FILE:
-        raise TrustFault(f"{path} is too large to be a trust set")
-    return parse(content, str(path))
+        raise TrustFault(f"{path} is too large to be a {label}")
+    return content
 
 
 def change(path: Path, how: Callable[[Trust], Trust]) -> Trust:
@@ -190,28 +217,47 @@ def parse(content: bytes, where: str = "the trust set") -> Trust:
     Raises:
         TrustFault: it is no trust set.
     """
+    top = read_top(content, where, TrustSet)
+    listed = {} if top.get("actors") is None else top["actors"]
+    actors: dict[str, TrustedActor] = {}
+    for name, entry in read_mapping(listed, f"{where}: actors").items():
+        actors[name] = _actor(name, entry, f"{where}: actor {name[:80]}")
+    check_owners(actors.values(), where)
+    return Trust(actors)
+
+
+def read_top(content: bytes, where: str, model: type[Struct]) -> dict[str, Any]:
+    """The fields of a file of version 1.
+
+    Raises:
+        TrustFault: it has others, or another version, or is no YAML.
+    """
     try:
-        document = yaml.load(content, _TrustLoader)
+        document = yaml.load(content, PlainLoader)
     except yaml.YAMLError as error:
         raise TrustFault(f"{where} {files.yaml_fault(error, content.decode('utf-8', 'replace'))}"[:500]) from error
     except (ValueError, RecursionError) as error:
         raise TrustFault(f"{where} is no YAML: {' '.join(str(error).split())[:300]}") from error
-    top = _fields(document, where, TrustSet)
+    top = read_fields(document, where, model)
     if top["version"] != 1 or isinstance(top["version"], bool):
         raise TrustFault(f"{where}: version {str(top['version'])[:40]!r} is not known; this program reads version 1")
-    actors: dict[str, TrustedActor] = {}
+    return top
+
+
+def check_owners(actors: Iterable[TrustedActor], where: str) -> None:
+    """Checks whether each key is of one alone.
+
+    Raises:
+        TrustFault: two have the same.
+    """
     owners: dict[str, str] = {}
-    listed = {} if top.get("actors") is None else top["actors"]
-    for name, entry in _mapping(listed, f"{where}: actors").items():
-        actor = _actor(name, entry, f"{where}: actor {name[:80]}")
+    for actor in actors:
         for key in actor.keys:
-            other = owners.setdefault(key.key.fingerprint, name)
-            if other != name:
+            other = owners.setdefault(key.key.fingerprint, actor.name)
+            if other != actor.name:
                 raise TrustFault(
-                    f"{where}: {other} and {name} have the same key {key.key.fingerprint}; each needs its own"
+                    f"{where}: {other} and {actor.name} have the same key {key.key.fingerprint}; each needs its own"
                 )
-        actors[name] = actor
-    return Trust(actors)
 
 
 def _plain(actor: TrustedActor) -> dict[str, Any]:
@@ -228,7 +274,7 @@ def _plain(actor: TrustedActor) -> dict[str, Any]:
 
 
 def _actor(name: str, entry: object, where: str) -> TrustedActor:
-    given = _fields(entry, where, ActorEntry)
+    given = read_fields(entry, where, ActorEntry)
     kind, address, keys = given["kind"], given.get("address", ""), given["keys"]
     if not isinstance(kind, str) or not isinstance(address, str) or not isinstance(keys, list):
         raise TrustFault(f"{where}: `kind` and `address` are texts, and `keys` is a list")
@@ -236,14 +282,23 @@ def _actor(name: str, entry: object, where: str) -> TrustedActor:
         check_actor(name, kind, address)
     except TrustFault as fault:
         raise TrustFault(f"{where}: {fault}") from None
-    trusted = tuple(_key(key, f"{where}, key {i}") for i, key in enumerate(keys, 1))
+    return TrustedActor(name, kind, read_keys(keys, where), address)
+
+
+def read_keys(entries: list[Any], where: str) -> tuple[TrustedKey, ...]:
+    """The keys of somebody.
+
+    Raises:
+        TrustFault: one is none, or is given twice.
+    """
+    trusted = tuple(_key(key, f"{where}, key {i}") for i, key in enumerate(entries, 1))
     if len({k.key.fingerprint for k in trusted}) < len(trusted):
         raise TrustFault(f"{where}: a key is given twice; if one of the two is revoked, keep that one")
-    return TrustedActor(name, kind, trusted, address)
+    return trusted
 
 
 def _key(entry: object, where: str) -> TrustedKey:
-    given = _fields(entry, where, KeyEntry)
+    given = read_fields(entry, where, KeyEntry)
     revoked = given.get("revoked", False)
     if not isinstance(revoked, bool):
         raise TrustFault(f"{where}: `revoked` is true or false, not {str(revoked)[:40]!r}")
@@ -269,8 +324,13 @@ def _seconds(text: object, where: str) -> int | None:
     )
 
 
-def _fields(value: object, where: str, model: type[Struct]) -> dict[str, Any]:
-    given = _mapping(value, where)
+def read_fields(value: object, where: str, model: type[Struct]) -> dict[str, Any]:
+    """The fields of a mapping, by the names that a model has; their values are to be checked.
+
+    Raises:
+        TrustFault: one is missing or unknown; with the near miss.
+    """
+    given = read_mapping(value, where)
     known = set(model.__struct_fields__)
     needed = {f.name for f in fields(model) if f.required}
     for name in given:
@@ -282,7 +342,12 @@ def _fields(value: object, where: str, model: type[Struct]) -> dict[str, Any]:
     return given
 
 
-def _mapping(value: object, where: str) -> dict[str, Any]:
+def read_mapping(value: object, where: str) -> dict[str, Any]:
+    """A mapping whose keys are texts.
+
+    Raises:
+        TrustFault: it is none.
+    """
     if not isinstance(value, Mapping):
         raise TrustFault(f"{where}: fields by name are needed here, not {str(value)[:40]!r}")
     for name in value:
@@ -291,7 +356,7 @@ def _mapping(value: object, where: str) -> dict[str, Any]:
     return dict(value)
 
 
-class _TrustLoader(files.UniqueKeyLoader):
+class PlainLoader(files.UniqueKeyLoader):
     """Plain YAML in which moments stay texts, nothing is given twice, and nothing refers to another place."""
 
     twice = "{!r} is given twice"
@@ -302,7 +367,7 @@ class _TrustLoader(files.UniqueKeyLoader):
         return super().compose_node(parent, index)
 
 
-_TrustLoader.yaml_implicit_resolvers = {
+PlainLoader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in found if not tag.endswith(":timestamp")]
     for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }

@@ -16,20 +16,29 @@ are needed are reclaimed, the one first whose end was first, counting what is on
 expired while it waits is not served any more; one of them that holds nothing is reclaimed at once, as nothing is left
 to keep. Without lazy close the machines end by the clock, and nothing is reclaimed.
 
-All of this is in the records but the order of arrival; after a restart those that wait are taken by their ends.
+A site whose units are handed on says which leases have others beside: those whose tickets were cut from no delegation
+(stock_admission.py). Nobody opens a stock of the units that these have.
+
+All of this is in the records, the order of arrival as the turn of each lease's last question.
 """
 
 from __future__ import annotations
 
 import heapq
+import logging
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
+from leasehold.impl.lease.delegations import Delegations
 from leasehold.impl.lease.inventory import Inventory
+from leasehold.impl.lease.stock_admission import CountedUnits, HeldLeases
 from leasehold.impl.lease.ticket import properties_of
 from leasehold.impl.policy.policy import Decision, Lease, Question, Undecided
 from leasehold.impl.words import counted
+
+log = logging.getLogger("leasehold.authority")
 
 NONE: frozenset[int] = frozenset()
 _OVER = ("nascent", "closed")
@@ -109,12 +118,14 @@ class FirstFit:
     Args:
         inventory: the site's units.
         lazy: whether expired leases are kept until others need their units; as `lazy_close` of the specification.
+        delegations: of the site, if it hands units on.
     """
 
     quick = True
 
-    def __init__(self, inventory: Inventory, *, lazy: bool = True) -> None:
+    def __init__(self, inventory: Inventory, *, lazy: bool = True, delegations: Delegations | None = None) -> None:
         self.inventory = inventory
+        self._beside = HeldLeases(delegations.folder, delegations.actor) if delegations is not None else None
         self._lazy = lazy
         self._views: dict[str, _View] = {}
         self._holders: Counter[int] = Counter()
@@ -124,6 +135,10 @@ class FirstFit:
         self._recovered: list[str] = []
         self._promised: dict[str, _Promise] = {}
         self._reclaimed: dict[str, int] = {}  # when it was last said
+
+    def pick(self, free: frozenset[int], count: int, chosen: frozenset[int]) -> Iterable[int]:
+        """Returns so many of the units of a type that are free, for a lease that has some already."""
+        return heapq.nsmallest(count, free)
 
     def free(self, type: str = "") -> frozenset[int]:
         """The units of a type that no lease holds, and none was promised."""
@@ -163,6 +178,7 @@ class FirstFit:
 
     def tick(self, now: int) -> Iterable[Decision]:
         self._settle()
+        self._tell_delegations()
         return self._serve(now)
 
     def undecided(self, lease: str, now: int) -> Undecided | None:
@@ -187,13 +203,43 @@ class FirstFit:
         more_of_them = [f"{len(others) - NAMED} more leases have others"] if len(others) > NAMED else []
         return Undecided(", ".join([reason, *named, *more_of_them]), view.lease.data["end"])
 
+    def query(self, now: int) -> dict[str, Any]:
+        """Returns the units of each type, and how many of them no lease holds now."""
+        inventory = [
+            {
+                "type": type,
+                "units": len(self.inventory.numbers(type)),
+                "free": [{"from": now, "until": now + 1, "units": len(free)}] if free else [],
+            }
+            for type, free in self._free.items()
+        ]
+        return {"inventory": inventory, "partitionable": False, "waiting": sum(map(len, self._queues.values()))}
+
     def _settle(self) -> None:
-        waiting = sorted(self._recovered, key=lambda name: (self._views[name].lease.data["end"], name))
+        views = {name: self._views[name].lease for name in self._recovered}
+        waiting = sorted(views, key=lambda name: (views[name].turn, views[name].data["end"], name))
         self._recovered = []
         for name in waiting:
             type = self._type(self._views[name])
             if type is not None:
                 self._queues[type].setdefault(name)
+
+    def _tell_delegations(self) -> None:
+        """Says which leases have units of which no delegation speaks.
+
+        Once a tick is soon enough: none begins while the site hands units on, so there are only fewer.
+        """
+        if self._beside is None:
+            return
+        try:
+            self._beside.write(
+                CountedUnits(name, type, max(view.lease.data["wanted"], len(view.held)), view.lease.data["end"])
+                for name, view in self._views.items()
+                if not properties_of(view.lease.data["properties"]).get("delegation")
+                and (type := self._type(view)) is not None
+            )
+        except OSError as error:  # it is tried again at the next call
+            log.error("%s: which leases have units is not said: %s", self._beside.path, error.strerror or error)
 
     def _type(self, view: _View) -> str | None:
         """The type of unit that a lease's ticket is for; None where this site has none of it."""
@@ -286,7 +332,7 @@ class FirstFit:
             if short or more > len(free):
                 units = chosen | frozenset(heapq.nsmallest(more, view.down))
             else:
-                fresh = frozenset(heapq.nsmallest(more, free))
+                fresh = frozenset(self.pick(frozenset(free), more, chosen))
                 units = chosen | fresh
         else:
             units = frozenset(sorted(chosen, key=lambda n: (view.state_of(n) != "active", n))[:wanted])
@@ -337,3 +383,54 @@ class FirstFit:
             return []
         self._reclaimed[lease.name] = now
         return [Decision(lease.name, lease.machine, "reclaim", {})]
+
+
+class OverHosts(FirstFit):
+    """A site's policy that looks at the hosts of units: the property `host` of each, or else the unit itself."""
+
+    def host(self, n: int) -> str:
+        """The host of a unit."""
+        return str(self.inventory.properties(n).get("host", self.inventory.name(n)))
+
+    def by_host(self, units: Iterable[int]) -> dict[str, list[int]]:
+        """The units of each host, in their order."""
+        hosts: dict[str, list[int]] = {}
+        for n in sorted(units):
+            hosts.setdefault(self.host(n), []).append(n)
+        return hosts
+
+
+class BestFit(OverHosts):
+    """Best fit: a lease gets units of the host with the fewest free ones that are enough, so that others stay whole.
+
+    Where no host has enough, it gets those of the host with the most, and so on. Its settings are those of `FirstFit`.
+    """
+
+    quick = True
+
+    def pick(self, free: frozenset[int], count: int, chosen: frozenset[int]) -> Iterable[int]:
+        hosts, picked = self.by_host(free), list[int]()
+        while len(picked) < count:
+            left = count - len(picked)
+            enough = [host for host, units in hosts.items() if len(units) >= left]
+            host = min(enough, key=lambda h: len(hosts[h])) if enough else max(hosts, key=lambda h: len(hosts[h]))
+            picked += hosts.pop(host)[:left]
+        return picked
+
+
+class Spread(OverHosts):
+    """Spread: a lease gets its units on as many hosts as can be, so that the loss of a host takes few of them.
+
+    Of hosts on which it has as many, the one with the most free units is taken. Its settings are those of `FirstFit`.
+    """
+
+    quick = True
+
+    def pick(self, free: frozenset[int], count: int, chosen: frozenset[int]) -> Iterable[int]:
+        hosts, has = self.by_host(free), Counter(self.host(n) for n in chosen)
+        picked = list[int]()
+        for _ in range(count):
+            host = min((h for h, units in hosts.items() if units), key=lambda h: (has[h], -len(hosts[h])))
+            has[host] += 1
+            picked.append(hosts[host].pop(0))
+        return picked

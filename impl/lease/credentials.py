@@ -10,7 +10,8 @@ begins later may come too early, where the clock of the site is behind: its hold
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from leasehold.impl.actor.environment import CredentialRequest
@@ -20,9 +21,12 @@ from leasehold.impl.identity.keys import PrivateKey, Purpose
 from leasehold.impl.identity.signed import Early, Malformed, Refusal, Unauthorised
 from leasehold.impl.identity.trust import Identity
 from leasehold.impl.lease import ticket as tickets
+from leasehold.impl.lease.delegation import CHAIN, check_cut, convict, read_chain
+from leasehold.impl.lease.delegations import Delegations, FolderFault
 from leasehold.impl.lease.ticket import Redeemed, Ticket
 
-TICKET, REDEEMED, AUTHORITY = "ticket", "redeemed", "authority"  # names of a record's metadata
+# Names of a record's metadata; the site keeps the ticket that was shown where it carries a chain.
+TICKET, REDEEMED, AUTHORITY, SHOWN = "ticket", "redeemed", "authority", "shown"
 GRANT = ("units", "end", "properties")  # the fields of a message that a ticket can be made for, and says
 ALSO = {"start": 0, "type": 0}  # what it says besides, where the message has it; and what one says that does not
 
@@ -34,14 +38,24 @@ class TicketCredentials:
         program: the compiled system.
         identity: whose tickets.
         peers: who plays which machine; tickets are for the authority where their properties name none.
+        delegations: of the actor. A broker's tickets that are cut from one carry its chain; a site that has some
+            honours no ticket without a chain that begins with it.
+
+    Attributes:
+        kept: what is kept with the records of all machines of a role; the actor sets it.
     """
 
-    def __init__(self, program: Program, identity: Identity, peers: Mapping[str, str]) -> None:
-        self.program, self.identity, self.peers = program, identity, peers
+    def __init__(
+        self, program: Program, identity: Identity, peers: Mapping[str, str], delegations: Delegations | None = None
+    ) -> None:
+        self.program, self.identity, self.peers, self.delegations = program, identity, peers, delegations
+        self.kept: Callable[[str], Iterable[Mapping[str, Any]]] = lambda role: ()
         messages = program.messages
         carried = {shape.carries for shape in messages.values() if shape.carries}
         self.carried = {name for name in carried if set(GRANT) <= {field for field, _ in messages[name].fields}}
         self._issuers = {messages[name].sender for name in self.carried}
+        shown = [shape for shape in messages.values() if shape.carries in self.carried]
+        self.names: Collection[str] = frozenset(shape.receiver for shape in shown)
 
     def issue(self, requests: Sequence[CredentialRequest]) -> list[str | Refusal | None]:
         """The tickets that messages take along; those that are new share a signature."""
@@ -66,18 +80,36 @@ class TicketCredentials:
         properties = tickets.properties_of(fields["properties"])
         authority = properties.get("authority") or metadata.get(AUTHORITY) or self.peers.get("authority")
         if not authority:
-            raise Refusal("nobody is known to play authority; trust exactly one such actor, or name one under `peers`")
+            raise Refusal("nobody is known to play authority; say in the inventory which site has the units")
+        chain = self._chain(properties.get("delegation"))
         return tickets.body_of(
             issuer=self.identity.name,
             authority=str(authority),
             holder=holder,
             lease=request.lease,
             serial=request.number,
-            resource=str(properties.get("resource", "unit")),
+            resource=str(properties.get("resource") or (properties.get("type", "unit") if chain else "unit")),
             units=fields["units"],
             end=fields["end"],
-            properties={"of": fields["properties"], **{name: fields[name] for name in ALSO if name in fields}},
+            properties={
+                "of": fields["properties"],
+                **{name: fields[name] for name in ALSO if name in fields},
+                **({CHAIN: chain} if chain else {}),
+            },
         )
+
+    def _chain(self, name: object) -> str:
+        """The chain of the delegation that a ticket is cut from; empty where it is cut from none."""
+        if not name or self.delegations is None:
+            return ""
+        try:
+            handed_on = (*self.delegations.stocks, *self.delegations.called_back)
+        except FolderFault as fault:
+            raise Refusal(f"the delegations of {self.identity.name} cannot be read: {fault}") from fault
+        chain = next((one.chain for one in handed_on if one.name == name), None)
+        if chain is None:
+            raise Refusal(f"the units of the delegation {str(name)[:80]} were given back")
+        return chain
 
     def accept(self, envelope: Envelope, metadata: Mapping[str, Any], now: int) -> dict[str, Any]:
         """Judges the ticket that a message brings or presents; returns what is to be kept with the record."""
@@ -103,7 +135,20 @@ class TicketCredentials:
                 f"the ticket is {ticket.issuer}'s for {ticket.holder} and {ticket.lease}, "
                 f"and {envelope.sender} brings it for {envelope.lease}"
             )
+        if AUTHORITY in self.names:
+            self._trusted(ticket)
         return {TICKET: text}
+
+    def _trusted(self, ticket: Ticket) -> None:
+        """Its holder has to trust the site of a ticket, or could not redeem it."""
+        try:
+            self.identity.trust.speaker(ticket.authority, AUTHORITY)
+        except Refusal as refusal:
+            raise Unauthorised(f"the ticket is for {ticket.authority}, which cannot be asked: {refusal}") from refusal
+
+    def players(self, kept: Mapping[str, Any]) -> Mapping[str, str]:
+        """Returns the site that a ticket is for, where a message has brought one."""
+        return {AUTHORITY: tickets.said(kept[TICKET]).authority} if kept.get(TICKET) else {}
 
     def _read(self, envelope: Envelope) -> Ticket:
         """The ticket of a message, which says what its fields say."""
@@ -129,7 +174,44 @@ class TicketCredentials:
             raise Unauthorised(reason)
         if now < (start := envelope.fields.get("start", 0)):
             raise Early(f"the ticket's term begins at {start}, and it is {now} here; come again then")
-        return {REDEEMED: redeemed.after(ticket).to_bytes()}
+        kept: dict[str, Any] = {REDEEMED: redeemed.after(ticket).to_bytes()}
+        if self.delegations is not None:
+            self._check_chain(ticket, str(envelope.credential), start, now)
+            kept[SHOWN] = str(envelope.credential)
+        return kept
+
+    def _check_chain(self, ticket: Ticket, text: str, start: int, now: int) -> None:
+        """A site that has handed its units on honours what was cut from them, and nothing else.
+
+        Raises:
+            Refusal: the ticket has no chain that begins here, or says more than it; or its broker, or one above it, has
+                promised more than it had.
+        """
+        assert self.delegations is not None
+        chain = ticket.properties.get(CHAIN)
+        if not isinstance(chain, str):
+            raise Unauthorised(f"the units of {self.identity.name} are handed on, and the ticket carries no chain")
+        trust, revoked = self.identity.trust, self.delegations.revoked
+        try:
+            links = read_chain(
+                chain, trust, authority=self.identity.name, holder=ticket.issuer, now=now, revoked=revoked
+            )
+        except FolderFault as fault:
+            raise Refusal(f"the delegations of {self.identity.name} cannot be read: {fault}") from fault
+        check_cut(ticket, links, start)
+        shown = [str(kept[SHOWN]) for kept in self.kept(AUTHORITY) if SHOWN in kept and "over" not in kept]
+        others = [one for one in shown if _said(one).lease != ticket.lease]
+        same = [one for one in others if _said(one).properties.get(CHAIN) == chain]
+        if same and ticket.units + sum(_said(one).units for one in same) <= links.last.units:
+            return  # all else was looked at when this chain was shown first
+        for conviction in convict([*(same or others), text], trust):
+            raise Unauthorised(f"{conviction}; `leasehold tickets convict` proves it to anyone")
+
+
+@lru_cache(100_000)
+def _said(text: str) -> Ticket:
+    """The ticket in a text that was verified when it was shown."""
+    return tickets.said(text)
 
 
 def _signed(key: PrivateKey, signature: bytes, body: bytes) -> str | Refusal:

@@ -39,12 +39,14 @@ class UnitEntry(Struct, forbid_unknown_fields=True):
         type: the type of resource.
         properties: what handlers are told of it.
         count: how many units there are, named NAME-0, NAME-1, ...; left out, one, named NAME.
+        site: in the inventory of a broker, the site that has it; left out: the only one that is trusted.
     """
 
     name: Word
     type: Word = "unit"
     properties: dict[str, Any] = {}
     count: Annotated[int, Meta(ge=1, le=MOST)] | UnsetType = UNSET
+    site: Word | UnsetType = UNSET
 
 
 class InventoryFile(Struct, forbid_unknown_fields=True):
@@ -66,6 +68,7 @@ _NEEDS = {
     "type": _WORD,
     "properties": "it needs names and values, as in properties: {cpus: 2}",
     "count": f"it needs a number from 1 to {MOST}",
+    "site": "it needs the name of an actor",
 }
 
 
@@ -81,11 +84,13 @@ class Unit:
         name: its persistent name: letters, digits, `.`, `_` and `-`, as it becomes the name of a directory.
         type: the type of resource, of which tickets are given.
         properties: what handlers are told of it.
+        site: the site that has it; empty: the only one that is known.
     """
 
     name: str
     type: str = "unit"
     properties: Mapping[str, Any] = field(default_factory=dict)
+    site: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +115,9 @@ class Inventory:
     def properties(self, index: int) -> Mapping[str, Any]:
         return self.units[index].properties if 0 <= index < len(self.units) else {}
 
+    def type(self, index: int) -> str:
+        return self.units[index].type if 0 <= index < len(self.units) else ""
+
     def numbers(self, type: str) -> tuple[int, ...]:
         """The units of a type."""
         return tuple(n for n, u in enumerate(self.units) if u.type == type)
@@ -131,7 +139,8 @@ class Inventory:
 
     def remembered(self) -> bytes:
         """The list to keep with the records, and to give to `check` at the next start."""
-        return json.dumps([[u.name, u.type] for u in self.units], separators=(",", ":")).encode()
+        listed = [[u.name, u.type, u.site] if u.site else [u.name, u.type] for u in self.units]
+        return json.dumps(listed, separators=(",", ":")).encode()
 
     def check(self, remembered: bytes) -> None:
         """Refuses an inventory in which a unit has another number, or another type, than records know it by.
@@ -140,7 +149,7 @@ class Inventory:
             InventoryError: a remembered unit is not where it was.
         """
         now = {u.name: n for n, u in enumerate(self.units)}
-        for number, (name, type) in enumerate(json.loads(remembered) if remembered else ()):
+        for number, (name, type, *site) in enumerate(json.loads(remembered) if remembered else ()):
             remedy = "records know units by their number: keep the old units as they were, and add new ones at the end"
             if name not in now:
                 raise InventoryError(f"unit {name!r}, number {number}, is gone; {remedy}")
@@ -149,6 +158,10 @@ class Inventory:
             if self.units[number].type != type:
                 raise InventoryError(
                     f"unit {name!r} was of type {type!r}, and is now of type {self.units[number].type!r}; {remedy}"
+                )
+            if site and self.units[number].site != site[0]:
+                raise InventoryError(
+                    f"unit {name!r} was at {site[0]}, and is now at {self.units[number].site or 'no site'}; {remedy}"
                 )
 
     @classmethod
@@ -192,6 +205,20 @@ class Inventory:
         return cls(tuple(units))
 
 
+def units_at(sites: Mapping[str, Mapping[str, int]], own: bool = False) -> list[dict[str, Any]]:
+    """Units as a file lists them, of sites, by site and type: SITE-TYPE-0, SITE-TYPE-1, ...
+
+    Args:
+        sites: by name, how many units of each type there are.
+        own: whether the list is the site's own; that of a broker says at which site each unit is.
+    """
+    return [
+        {"name": f"{site}-{type}", "type": type, "count": count, **({} if own else {"site": site})}
+        for site, types in sites.items()
+        for type, count in types.items()
+    ]
+
+
 def _check_keys(given: Mapping[Any, Any], kind: type[Struct], where: str) -> None:
     keys = kind.__struct_fields__
     for key in given:
@@ -216,10 +243,11 @@ def _entry(entry: object, where: str) -> list[Unit]:
         json.dumps(unit.properties, allow_nan=False)
     except (TypeError, ValueError) as e:
         raise InventoryError(f"{where}: `properties` must be what JSON can say: {e}; put dates in quotes") from None
+    site = "" if unit.site is UNSET else unit.site
     if unit.count is UNSET:
-        return [Unit(unit.name, unit.type, unit.properties)]
+        return [Unit(unit.name, unit.type, unit.properties, site)]
     if len(f"{unit.name}-{unit.count - 1}") > 64:
         raise InventoryError(
             f"{where}: `name` is too long for names such as {unit.name}-{unit.count - 1}; 64 letters are the most"
         )
-    return [Unit(f"{unit.name}-{i}", unit.type, dict(unit.properties)) for i in range(unit.count)]
+    return [Unit(f"{unit.name}-{i}", unit.type, dict(unit.properties), site) for i in range(unit.count)]

@@ -5,6 +5,12 @@ name is in both specifications is carried over, if the new type takes it. All ot
 a new field, a dropped field. Sequence numbers and the messages of sessions follow their neighbours, and the state epoch
 stays, so that the actor recognises a message or an answer that was under way when it comes again.
 
+Where several channels lead from one role to another, numbers follow the messages. The stores of the two ends are mapped
+apart, so each has to come to numbers that are right with those of the other. If the messages of a channel went over one
+channel before, its numbers go on from that one, also those of several such channels: what was not received has a number
+that was not received on either side. Numbers of two channels that become one have no common order, so a record that has
+both is refused.
+
 A mistake in the rules is reported with its place in migrations.yaml; a value that no rule covers is reported with its
 record, and only once for a role where it concerns all of its records.
 """
@@ -22,13 +28,14 @@ from leasehold.impl.actor.table import DRIVERS
 from leasehold.impl.core.codec import VERSION, Codec, RecordError, read_head
 from leasehold.impl.core.core import Core, CoreError, Field, Program
 from leasehold.impl.core.values import ValueFault, from_plain, named_fields, to_plain
-from leasehold.impl.migrate.schema import FieldSchema, RecordSchema, RoleSchema, neighbour_name, type_text
+from leasehold.impl.core.work import Record, SendWork
+from leasehold.impl.migrate.schema import FieldSchema, RecordSchema, lane_names, type_text
 from leasehold.impl.store.store import RecordKey
-from leasehold.impl.words import did_you_mean
+from leasehold.impl.words import did_you_mean, over, parted
 from leasehold.spec import SpecError, System
 from leasehold.spec.language.diagnostics import Place, Sink, listed, near_miss
 from leasehold.spec.language.migration_rules import MigratedField, MigratedRole, Migration
-from leasehold.spec.language.types import Instance, Map, members
+from leasehold.spec.language.types import Instance, Map, SparseMap, members
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(tuple[bytes, list[str] | dict[str, str], dict[str, Any]]).decode
@@ -94,7 +101,7 @@ class Mapper:
 
     def _role(self, was: str, name: str) -> RoleMapper:
         rules = self.rules.roles.get(name, MigratedRole(name, was))
-        return RoleMapper(self.old.roles[was], self.program, self.program.roles[name], rules, self.names)
+        return RoleMapper(self.old, was, self.program, self.program.roles[name], rules, self.names)
 
     def map(self, key: RecordKey, row: bytes) -> Mapped:
         """The new row of a record.
@@ -125,7 +132,7 @@ class Mapper:
 
     def _mapped(self, mapper: RoleMapper, key: RecordKey, named: dict[str, Any], peers: Any, metadata: Any) -> Mapped:
         core, before, instance = mapper.core, named["state"], named.get("instance", 0)
-        if core.indexed and instance >= (count := self.system.roles[core.role].count):
+        if core.indexed and not core.dynamic and instance >= (count := self.system.roles[core.role].count):
             if str(before) not in mapper.rules.forget:
                 more = f"bring it to an end, or list its state under `forget` of `{core.role}`"
                 reason = (
@@ -133,9 +140,8 @@ class Mapper:
                 )
                 raise UnmappableRecord([Problem(*key, "", reason)])
             return Mapped(None, b"", core.role, before, "")
-        problems = [
-            Problem(*key, name, reason) for name, reason in (*mapper.problems(named), *mapper.unsendable(metadata))
-        ]
+        found = (*mapper.problems(named), *mapper.merged(named), *mapper.unsendable(metadata))
+        problems = [Problem(*key, name, reason) for name, reason in found]
         if core.role not in self._told:
             self._told.add(core.role)
             all_of = f" (and so every record of `{core.role}`)"
@@ -146,7 +152,7 @@ class Mapper:
             body = mapper.write(named)
         except CoreError as error:
             raise UnmappableRecord([Problem(*key, "", str(error))]) from None
-        row = _encode([body, mapper.in_order(peers), mapper.with_metadata(metadata)])
+        row = _encode([body, mapper.peers(peers), mapper.with_metadata(metadata)])
         machine = RecordKey(key.lease, core.machine(instance))
         return Mapped(machine, row, core.role, before, mapper.state(before) or before)
 
@@ -159,17 +165,23 @@ class RoleMapper:
     """
 
     def __init__(
-        self, old: RoleSchema, program: Program, core: Core, rules: MigratedRole, names: Mapping[str, str]
+        self,
+        old: RecordSchema,
+        was: str,
+        program: Program,
+        core: Core,
+        rules: MigratedRole,
+        names: Mapping[str, str],
     ) -> None:
-        self.old, self.core, self.rules = old, core, rules
+        self.old, self.core, self.rules, self.names = old.roles[was], core, rules, names
         self.program, self.codec = program, Codec(program, core)
         self.digest = bytes.fromhex(program.digest)
-        self.before = {f.name: f for f in old.fields}
-        here = [_renamed(name, names) for name in old.neighbours]
-        there = [neighbour_name(program, role, index) for role, index in core.neighbours]
-        self.names, self.order = names, [here.index(name) for name in there if name in here]
-        self.dynamic = [_renamed(role, names) for role in old.dynamic]
-        self.silent = [*self._fields(), *self._neighbours(here, there), *self._kinds()]
+        self.before = {f.name: f for f in self.old.fields}
+        self.channels = old.channels or {}
+        self.here = [parted(_renamed(name, names)) for name in self.old.neighbours]  # machines and channels
+        self.there = [parted(name) for name in lane_names(program, core)]
+        self.dynamic = [parted(_renamed(name, names)) for name in self.old.dynamic]
+        self.silent = [*self._fields(), *self._neighbours(), *self._kinds()]
 
     def _kinds(self) -> Iterator[tuple[str, str]]:
         if self.old.indexed != self.core.indexed:
@@ -182,14 +194,15 @@ class RoleMapper:
         elif self.old.of_run != self.core.of_run:
             yield "", "its machines belong to runs in only one of the two specifications, and no rule maps that"
 
-    def _neighbours(self, here: list[str], there: list[str]) -> Iterator[tuple[str, str]]:
+    def _neighbours(self) -> Iterator[tuple[str, str]]:
+        here, there = (dict.fromkeys(machine for machine, _ in lanes) for lanes in (self.here, self.there))
         for name in there:
             if name not in here:
                 yield "sent", f"`{name}` is a new neighbour, which the record knows nothing of; end the lease first"
         for name in here:
             if name not in there:
                 yield "sent", f"`{name}` is no neighbour any more; end the lease first"
-        for name in sorted({*self.dynamic} ^ {*self.core.dynamic_neighbours}):
+        for name in sorted({role for role, _ in self.dynamic} ^ {*self.core.dynamic_neighbours}):
             yield "sent", f"`{name}` was dynamic, or is now, and its machines are neighbours; end what runs first"
 
     def _fields(self) -> Iterator[tuple[str, str]]:
@@ -221,6 +234,11 @@ class RoleMapper:
         return new.name if new.name in self.before and new.name not in self.rules.drop else None
 
     def _cells(self, new: Field, old: FieldSchema, rule: MigratedField | None) -> Iterator[tuple[str, str]]:
+        if isinstance(new.type, SparseMap) and old.entries:
+            rest = to_plain(new.type.of, new.type.rest)
+            if rest != old.rest:
+                yield new.name, f"machines without an entry had {old.rest}, and would have {rest}; give it a `value`"
+            return
         cells = _cells_of(new)
         if bool(cells) != bool(old.cells):
             yield new.name, f"it was {old.type} and is {type_text(new.type)}; give it a `value`"
@@ -274,6 +292,8 @@ class RoleMapper:
             assert rule is not None
             return to_plain(new.type, new.first(named.get("instance", 0)) if rule.initial else rule.value)
         value, old = named[f"field {source}"], self.before[source]
+        if old.entries and isinstance(value, dict):
+            return {_renamed(machine, self.names): kept for machine, kept in value.items()}
         cells = _cells_of(new)
         if not isinstance(new.type, Map) or cells == old.cells or not isinstance(value, list):
             return value
@@ -286,21 +306,92 @@ class RoleMapper:
             fill = to_plain(new.type, new.first(named.get("instance", 0)))
         return [cell_of.get(cell, value) for cell, value in zip(cells, fill, strict=True)]
 
-    def in_order(self, of_neighbours: Any) -> Any:
-        """The values of the neighbours, in the new order; by their new names, where there may be any number."""
-        if isinstance(of_neighbours, dict):
-            return {_renamed(name, self.names): value for name, value in of_neighbours.items()}
-        return [of_neighbours[at] for at in self.order]
+    # What is kept of neighbours: over the channels that the new specification has.
+
+    def _went(self, which: str, role: str, channel: str) -> list[str]:
+        """The old channels whose numbers go on over a channel to or from a role; "": the two had but one pair."""
+        were = list(dict.fromkeys(c for name, c in (*self.here, *self.dynamic) if name.partition("[")[0] == role))
+        own = self.core.role
+        ends = (own, role, channel) if which == "sent" else (role, own, channel)
+        messages = [n for n, of in self.program.messages.items() if (of.sender, of.receiver, of.channel) == ends]
+        if were == [""]:
+            return were if messages or not channel else []
+        known = {self.channels[name] for name in messages if name in self.channels}
+        return [c for c in were if c in (known or ({channel} if messages else ()))]
+
+    def _numbers(self, which: str, numbers: Any) -> Iterator[tuple[str, str, list[Any]]]:
+        """Yields, by new machine and channel, the old numbers that go on there, in the order of the neighbours."""
+        if isinstance(numbers, dict):
+            old = {parted(_renamed(name, self.names)): value for name, value in numbers.items()}
+            there = [
+                (machine, channel)
+                for machine in dict.fromkeys(machine for machine, _ in old)
+                for channel in self._channels(machine.partition("[")[0])
+            ]
+        else:
+            old, there = dict(zip(self.here, numbers, strict=True)), self.there
+        for machine, channel in there:
+            went = self._went(which, machine.partition("[")[0], channel)
+            yield machine, channel, [old[machine, c] for c in went if (machine, c) in old]
+
+    def _channels(self, role: str) -> list[str]:
+        """The channels over which the machines talk with those of a role; "": with one pair of numbers."""
+        core = self.core
+        roles = (*(name for name, _ in core.neighbours), *core.dynamic_neighbours)
+        return list(dict.fromkeys(core.channel(at) for at, name in enumerate(roles) if name == role))
+
+    def in_order(self, which: str, numbers: Any) -> Any:
+        """The numbers that were sent or received, in the new order; by name, where there may be any number."""
+        found = [(m, c, next(filter(None, had), had[0] if had else 0)) for m, c, had in self._numbers(which, numbers)]
+        if isinstance(numbers, dict):
+            return {over(machine, channel): number for machine, channel, number in found if number != 0}
+        return [number for _, _, number in found]
+
+    def merged(self, named: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """The numbers of several channels that would become one."""
+        for which in ("sent", "received"):
+            if self.silent or self.core.subsidiary or not self._has_whole(numbers := named[which]):
+                continue  # that is said elsewhere
+            for machine, channel, had in self._numbers(which, numbers):
+                if sum(map(bool, had)) > 1:
+                    way = f"{'to' if which == 'sent' else 'from'} {machine}"
+                    went = listed(self._went(which, machine.partition("[")[0], channel))
+                    yield (
+                        which,
+                        f"messages {way} had numbers apart over {went}, and would have one; end the lease first",
+                    )
+
+    def _has_whole(self, numbers: Any) -> bool:
+        """Returns whether a record has numbers of its old neighbours."""
+        kept = isinstance(numbers, list) and len(numbers) == len(self.old.neighbours)
+        return isinstance(numbers, dict) if self.old.dynamic else kept
+
+    def peers(self, peers: Any) -> Any:
+        """The actors of the neighbours, in the new order; by name, where there may be any number of these."""
+        if isinstance(peers, dict):
+            old = {parted(_renamed(name, self.names))[0]: actor for name, actor in peers.items()}
+            lanes = [(machine, channel) for machine in old for channel in self._channels(machine.partition("[")[0])]
+            return {over(machine, channel): old[machine] for machine, channel in lanes}
+        of_machine = {machine: actor for (machine, _), actor in zip(self.here, peers, strict=True)}
+        return [of_machine[machine] for machine, _ in self.there]
 
     # Sessions keep messages by the position of their neighbour (impl/actor/session.py).
 
-    def position(self, before: int) -> int:
-        """The new position of an old neighbour."""
-        dynamic = before - len(self.old.neighbours)
+    def _lane(self, before: int) -> tuple[str, str]:
+        """The machine and the channel of an old position."""
+        dynamic = before - len(self.here)
         if dynamic < 0:
-            return self.order.index(before)
-        number, role = divmod(dynamic, len(self.dynamic))
-        position = self.core.position(self.dynamic[role], number, 0)
+            return self.here[before]
+        number, turn = divmod(dynamic, len(self.dynamic))
+        role, channel = self.dynamic[turn]
+        return self.program.roles[role].machine(number), channel
+
+    def _position(self, before: int, message: str) -> int:
+        """The new position for a message to the neighbour that was at an old one."""
+        machine, channel = self._lane(before)[0], self.program.messages[message].channel
+        if before < len(self.here):
+            return self.there.index((machine, channel))
+        position = self.program.lane_at(self.core, 0, over(machine, channel))
         assert position is not None
         return position
 
@@ -308,7 +399,9 @@ class RoleMapper:
         """Returns what is kept with a record: messages of sessions at new positions, and drivers by new names."""
         result = dict(metadata)
         if SESSIONS in metadata:
-            result[SESSIONS] = {str(self.position(int(at))): kept for at, kept in metadata[SESSIONS].items()}
+            result[SESSIONS] = {
+                str(self._position(int(at), kept[0][1])): kept for at, kept in metadata[SESSIONS].items()
+            }
         if DRIVERS in metadata:
             result[DRIVERS] = [[lease, _renamed(machine, self.names)] for lease, machine in metadata[DRIVERS]]
         return result
@@ -318,7 +411,14 @@ class RoleMapper:
         if self.silent:
             return  # of neighbours, perhaps
         for at, kept in metadata.get(SESSIONS, {}).items():
-            receiver, _ = self.core.neighbour(self.position(int(at)))
+            machine, channel = self._lane(int(at))
+            receiver = machine.partition("[")[0]
+            go_on = [c for c in self._channels(receiver) if channel in self._went("sent", receiver, c)]
+            of_sessions = {of.channel for of in self.program.messages.values() if of.ordered}
+            if len(several := [c for c in go_on if c in of_sessions]) > 1:
+                wait = f"{len(kept)} messages to {machine} wait to be taken"
+                yield "sent", f"{wait}, and would have numbers apart over {listed(several)}; let them be taken first"
+                continue
             for number, name, fields in kept:
                 shape, wrong = self.program.messages.get(name), ""
                 if shape is None or not shape.ordered or (shape.sender, shape.receiver) != (self.core.role, receiver):
@@ -342,18 +442,34 @@ class RoleMapper:
             plain.append(named["instance"])
         plain += [self._value(new, named) for new in self.core.fields]
         if not self.core.subsidiary:
-            for numbers in (named["sent"], named["received"]):
-                kept = isinstance(numbers, list) and len(numbers) == len(self.old.neighbours)
-                if not (isinstance(numbers, dict) if self.old.dynamic else kept):
+            for which in ("sent", "received"):
+                if not self._has_whole(named[which]):
                     raise RecordError("its sequence numbers are not those of its neighbours")
-                plain.append(self.in_order(numbers))
+                plain.append(self.in_order(which, named[which]))
         # A task that has only now come to outlive its state was begun by the entry of the state that the record is in.
         plain += [named["entry"], *(named.get(f"since {task}", named["entry"]) for task in self.core.since)]
-        return self.codec.encode(self.codec.decode(_encode([VERSION, self.digest, self.core.role, plain])))
+        record = self.codec.decode(_encode([VERSION, self.digest, self.core.role, plain]), self.core.unseen)
+        self._check_said(record)
+        return self.codec.encode(record)
+
+    def _check_said(self, record: Record) -> None:
+        """Checks whether a record's state says only what has a number: over a channel that is new nothing was sent.
+
+        Raises:
+            RecordError: it says more.
+        """
+        for piece in (w for w in self.core.work[record[0]](record) if isinstance(w, SendWork)):
+            shape = self.program.messages[piece.message]
+            if not shape.ordered and not self._went("sent", shape.receiver, shape.channel):
+                said = f"`{record[0]}` sends `{piece.message}` over `{shape.channel}`"
+                raise RecordError(f"its state {said}, a channel that the record knows nothing of; let it move on first")
 
 
 def _cells_of(new: Field) -> tuple[str, ...]:
-    return tuple(map(str, members(new.type.key))) if isinstance(new.type, Map) else ()
+    """The keys of a map that has a value for each of them."""
+    if not isinstance(new.type, Map) or isinstance(new.type, SparseMap):
+        return ()
+    return tuple(map(str, members(new.type.key)))
 
 
 def _by_machine(new: Field) -> bool:
@@ -368,8 +484,9 @@ def _first_cell(new: Field, instance: int) -> Any:
 
 
 def _renamed(neighbour: str, names: Mapping[str, str]) -> str:
-    role, bracket, rest = neighbour.partition("[")
-    return f"{names.get(role, role)}{bracket}{rest}"
+    machine, channel = parted(neighbour)
+    role, bracket, rest = machine.partition("[")
+    return over(f"{names.get(role, role)}{bracket}{rest}", channel)
 
 
 # The rules of a specification

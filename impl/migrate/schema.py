@@ -17,7 +17,9 @@ import msgspec
 
 from leasehold.impl.core.codec import RecordError
 from leasehold.impl.core.core import Core, Program
+from leasehold.impl.core.values import to_plain
 from leasehold.impl.store.store import Store
+from leasehold.impl.words import over
 from leasehold.spec import SHIPPED
 from leasehold.spec.language import types as t
 
@@ -26,21 +28,30 @@ TICKS = "tick_seconds"  # and of the length of the ticks in which records count 
 VERSION = 1
 
 
-class FieldSchema(msgspec.Struct, frozen=True):
-    """A field; `cells` are the keys of a map, in the order of its values."""
+class FieldSchema(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A field.
+
+    Attributes:
+        cells: the keys of a map, in the order of its values.
+        entries: it is a map over a dynamic role: by name of the machine, the values that differ from `rest`.
+    """
 
     name: str
     type: str
     cells: tuple[str, ...] = ()
+    entries: bool = False
+    rest: Any = None
 
 
 class RoleSchema(msgspec.Struct, frozen=True):
     """The content of a role's records.
 
     Attributes:
-        neighbours: by name, `broker`, `participant[2]`; `participant[self]` is the one with the same number.
+        neighbours: by name, `broker`, `participant[2]`; `participant[self]` is the one with the same number. One that
+            several channels lead to, or from, is there for each: `broker over orders`.
         since: tasks that may outlive their state.
-        dynamic: roles of any number of machines that it talks with; what is kept of neighbours is then kept by name.
+        dynamic: roles of any number of machines that it talks with, with channels likewise; what is kept of neighbours
+            is then kept by name.
         of_run: its machines are subsidiary and belong to runs, whose names are in their keys.
     """
 
@@ -67,19 +78,26 @@ class RoleSchema(msgspec.Struct, frozen=True):
 
 
 class RecordSchema(msgspec.Struct, frozen=True):
-    """The parts of a specification that define how records are read."""
+    """The parts of a specification that define how records are read.
+
+    Attributes:
+        channels: by message, its channel, if that has numbers of its own.
+    """
 
     system: str
     digest: str
     constants: dict[str, Any]
     roles: dict[str, RoleSchema]
     version: int = VERSION
+    channels: dict[str, str] | msgspec.UnsetType = msgspec.UNSET  # so that it is written only where there are some
 
     @classmethod
     def of(cls, program: Program) -> RecordSchema:
         """The schema of a compiled specification."""
         roles = {name: _role(program, core) for name, core in program.roles.items()}
-        return cls(program.system, program.digest, program.shared_constants, roles)
+        channels = {name: shape.channel for name, shape in program.messages.items() if shape.channel}
+        named = channels or msgspec.UNSET
+        return cls(program.system, program.digest, program.shared_constants, roles, channels=named)
 
     @classmethod
     def read(cls, body: bytes) -> RecordSchema:
@@ -119,21 +137,25 @@ def _role(program: Program, core: Core) -> RoleSchema:
         core.subsidiary,
         core.states,
         tuple(_field(f.name, f.type) for f in core.fields),
-        tuple(neighbour_name(program, role, index) for role, index in core.neighbours),
+        lane_names(program, core),
         tuple(core.since),
-        core.dynamic_neighbours,
+        tuple(over(role, core.channel(at)) for at, role in enumerate(core.dynamic_neighbours, len(core.neighbours))),
         core.of_run,
     )
 
 
 def _field(name: str, kind: t.Type) -> FieldSchema:
+    if isinstance(kind, t.SparseMap):
+        return FieldSchema(name, type_text(kind), entries=True, rest=to_plain(kind.of, kind.rest))
     cells = tuple(map(str, t.members(kind.key))) if isinstance(kind, t.Map) else ()
     return FieldSchema(name, type_text(kind), cells)
 
 
-def neighbour_name(program: Program, role: str, index: int) -> str:
-    """The name of a compiled role's neighbour in a schema."""
-    return f"{role}[{'self' if index < 0 else index}]" if program.roles[role].indexed else role
+def lane_names(program: Program, core: Core) -> tuple[str, ...]:
+    """The names of a compiled role's neighbours in a schema, with their channels."""
+    indices = (f"[{'self' if index < 0 else index}]" * program.roles[role].indexed for role, index in core.neighbours)
+    named = zip(core.neighbours, indices, strict=True)
+    return tuple(over(role + index, core.channel(at)) for at, ((role, _), index) in enumerate(named))
 
 
 def type_text(kind: t.Type) -> str:
@@ -147,6 +169,8 @@ def type_text(kind: t.Type) -> str:
             return f"{name} 0..{count - 1}"
         case t.Set(of=of) if of is not None:
             return f"set[{type_text(of)}]"
+        case t.SparseMap(key=key, of=of):
+            return f"map[{key.name}, {type_text(of)}]"
         case t.Map(key=key, of=of):
             return f"map[{type_text(key)}, {type_text(of)}]"
         case t.Option(of=of) if of is not None:

@@ -119,6 +119,7 @@ class Metrics(Collector):
         yield from self.registry.collect()
         yield self._by_state()
         yield self._of_probes()
+        yield self._of_raised()
         counts = self.actor.counts
         for name, value in (
             ("messages_refused", counts.get("messages refused", 0)),
@@ -126,6 +127,7 @@ class Metrics(Collector):
             ("policy_errors", counts.get("policy errors", 0)),
             ("policy_timeouts", counts.get("policy timeouts", 0)),
             ("calls_not_begun", counts.get("not begun", 0)),
+            ("detectors_ended", counts.get("detectors ended", 0)),
             ("followers_overtaken", counts.get("followers overtaken", 0)),
             ("subscriber_errors", self.actor.notices.masked),
             ("loop_stalls", self._watchdog.stalls),
@@ -202,6 +204,13 @@ class Metrics(Collector):
         for role in sorted({probe.role for probe in probes.probes}):
             for result in ProbeResult:
                 family.add_metric((role, result), probes.counts[role, result])
+        return family
+
+    def _of_raised(self) -> Metric:
+        row, counts = _TABLE["raised_events"], self.actor.counts
+        family = CounterMetricFamily("leasehold_raised_events", row.help, labels=row.labels)
+        family.add_metric(("taken",), counts.get("raised", 0))
+        family.add_metric(("refused",), counts.get("raised refused", 0))
         return family
 
     # One method for each kind of notice

@@ -46,6 +46,7 @@ from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.pruned import origin_of
 from leasehold.impl.notices import Kind, Notice
 from leasehold.impl.observe.calls import CallInProgress, CallTracker, Result, lease_of
+from leasehold.impl.words import over
 
 _ORDER = {  # of the notices of one turn
     Kind.RECEIVE: 0,
@@ -70,7 +71,7 @@ def root_id(system: str, lease: str) -> int:
 
 
 def message_id(system: str, lease: str, sender: str, receiver: str, number: int) -> int:
-    """The span of a message, of its sending and its receiving machine."""
+    """The span of a message, of its sending and its receiving machine, with the channel that has numbers of its own."""
     text = "\0".join((system, lease, sender, receiver, str(number)))
     return int.from_bytes(sha256(text.encode()).digest()[:8]) or 1
 
@@ -166,8 +167,9 @@ class Traces:
         if not came or came[0][0].name != event:
             return None
         message, began = came.popleft()
-        peer = self._other_end(message, self.actor.program.messages[event].sender)
-        sent = message_id(self._system, lease, peer, notice.machine, message.data["number"])
+        shape = self.actor.program.messages[event]
+        peer = self._other_end(message, shape.sender)
+        sent = message_id(self._system, lease, peer, over(notice.machine, shape.channel), message.data["number"])
         parent = sent if peer else root_id(self._system, lease)
         span = self._span(f"receive {event}", message, lease, parent, SpanKind.CONSUMER, began)
         self._describe(span, message, peer)
@@ -177,9 +179,10 @@ class Traces:
         return span
 
     def _sends(self, notice: Notice, lease: str) -> None:
-        peer = self._other_end(notice, self.actor.program.messages[notice.name].receiver)
+        shape = self.actor.program.messages[notice.name]
+        peer, number = self._other_end(notice, shape.receiver), notice.data["number"]
         if peer and (lease, notice.machine) not in self._repeats:
-            self._ids.span = message_id(self._system, lease, notice.machine, peer, notice.data["number"])
+            self._ids.span = message_id(self._system, lease, notice.machine, over(peer, shape.channel), number)
         span = self._span(f"send {notice.name}", notice, lease, kind=SpanKind.PRODUCER)
         self._describe(span, notice, peer)
         span.end()

@@ -1,4 +1,4 @@
-"""Policies and handlers as plain functions in a file of one's own: no class, and nothing that is installed.
+"""Policies, handlers and detectors as plain functions in a file of one's own: no class, and nothing that is installed.
 
     from leasehold.impl.policy.functions import task
 
@@ -17,6 +17,8 @@ ends, with a mapping behind it the event's fields; a mapping alone has the facts
 A function of a policy takes the question and the time (impl/policy/policy.py). A text is the event of its answer, with
 a mapping behind it the event's fields; nothing means that it is asked again at the next tick. It decides by what it is
 given alone: a restarted actor asks it again.
+
+A function of a detector is an asynchronous generator: it yields the events that it raises (impl/raised.py).
 """
 
 from __future__ import annotations
@@ -25,13 +27,14 @@ import asyncio
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
 from leasehold.impl.handlers.handler import Done, HandlerAction
 from leasehold.impl.policy.policy import Decision, Lease, Question
+from leasehold.impl.raised import RaisedEvent
 
 F = TypeVar("F", bound=Callable[..., Any])
 MARK = "leasehold_task"
@@ -161,4 +164,27 @@ class FunctionPolicy:
         return [decision for question in [*self._open.values()] for decision in self.begin(question, now)]
 
 
-MADE: Mapping[str, type[FunctionHandler | FunctionPolicy]] = {"handler": FunctionHandler, "policy": FunctionPolicy}
+class FunctionDetector:
+    """A detector that is a function: an asynchronous generator of the events that it raises.
+
+    Args:
+        functions: one, by its name.
+        other: in place of it.
+    """
+
+    def __init__(self, functions: Functions, other: Callable[..., Any] | None = None) -> None:
+        made = [*functions.values(), *([other] if other is not None else [])]
+        if len(made) != 1 or not inspect.isasyncgenfunction(made[0]):
+            raise TypeError("a detector is one function with `async def` and `yield`; name it, as in watch.py:kernel")
+        self._function = made[0]
+
+    def watch(self) -> AsyncIterator[RaisedEvent]:
+        watching: AsyncIterator[RaisedEvent] = self._function()
+        return watching
+
+
+MADE: Mapping[str, Callable[..., Any]] = {
+    "handler": FunctionHandler,
+    "policy": FunctionPolicy,
+    "detector": FunctionDetector,
+}

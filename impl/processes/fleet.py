@@ -354,8 +354,10 @@ class SystemFleet:
         return answer
 
     def client(self, name: str) -> Client:
-        """Talks to an actor."""
-        return Client(self.folder / f"{name}.sock", self.answer_seconds)
+        """Talks to an actor, in its own name where it has clients."""
+        config = self.folder / f"{name}.yaml"
+        signs = config.exists() and "clients" in files.read_yaml(config)
+        return Client(self.folder / f"{name}.sock", self.answer_seconds, self._key(name) if signs else None)
 
     def last_words(self, name: str) -> str:
         """The end of an actor's log."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +19,20 @@ from leasehold.impl.identity.trust import Identity, Trust, TrustFault
 from leasehold.impl.identity.trust_file import TrustFile
 from leasehold.impl.lease import DEFAULT_POLICIES, DEFAULT_PROBES, PROPERTIES_IN
 from leasehold.impl.lease.credentials import TicketCredentials
+from leasehold.impl.lease.delegations import DelegationHandler, Delegations
 from leasehold.impl.lease.inventory import Inventory, InventoryError
+from leasehold.impl.lease.link_credentials import LinkCredentials, brings_links
+from leasehold.impl.lease.quota import ClientAccounts
+from leasehold.impl.lease.stock_admission import StockAdmission
 from leasehold.impl.observe.watch import host_and_port
 from leasehold.impl.policy import plugins
+from leasehold.impl.policy.directory import Directory, NoSuchPeer
 from leasehold.impl.policy.plugins import PluginError
 from leasehold.impl.policy.policy import Policy
-from leasehold.impl.server.config import Config, ConfigError, Plug, plug
+from leasehold.impl.policy.verified import NotVerified, require_verdict
+from leasehold.impl.raised import RECOVER, Detector
+from leasehold.impl.server.clients import LiveClients
+from leasehold.impl.server.config import Config, ConfigError, Plug, handler_parts, plug
 from leasehold.impl.server.control import check_socket
 from leasehold.impl.server.peers import peers_of
 from leasehold.impl.store.store import StoreError
@@ -56,6 +63,7 @@ class Built:
     system: System
     config: Config
     roles: tuple[str, ...]
+    clients: LiveClients | None = None
 
 
 def build(config: Config, roles: tuple[str, ...] = ()) -> Built:
@@ -73,20 +81,46 @@ def build(config: Config, roles: tuple[str, ...] = ()) -> Built:
         _check_role(system, role)
     program = compile_system(system)
     identity = _identity(config, system, roles)
-    inventory = _inventory(config)
-    policies = _policies(config, system, program, roles, inventory)
+    inventory = _inventory(config) or (Inventory(()) if config.delegations and "broker" in roles else None)
+    peers = peers_of(config, system, identity, roles)
+    directory = Directory(identity, peers)
+    delegations = Delegations(Path(config.delegations), config.name) if config.delegations else None
+    parts = {"inventory": inventory, "directory": directory, "delegations": delegations}
+    policies = _policies(config, system, program, roles, parts)
     handlers = _handlers(config, system, roles)
     _check_units(system, roles, inventory)
+    _check_sites(roles, inventory, directory)
     probes = _probes(config, system, program, roles)
-    peers = peers_of(config, system, identity, roles)
-    credentials = TicketCredentials(program, identity, peers)
+    raises, detectors = _raises(config, system, program, roles), _detectors(config)
+    credentials = (
+        LinkCredentials(program, identity)
+        if brings_links(program)
+        else TicketCredentials(program, identity, peers, delegations)
+    )
     with _of_key("control", OSError):
         check_socket(config.socket)
     if config.archive and (Path(config.archive).is_dir() or not Path(config.archive).absolute().parent.is_dir()):
         raise ConfigError(f"archive: {config.archive} is a folder, or in none; name a file")
     if config.metrics:
         host_and_port(config.metrics)
-    environment = Environment(policies, handlers, peers, inventory, PROPERTIES_IN, credentials, probes)
+    with _of_key("clients", TrustFault):
+        clients = LiveClients(Path(config.clients)) if config.clients else None
+    accounts = ClientAccounts(clients.quotas if clients is not None else dict)
+    delegates = brings_links(program)
+    environment = Environment(
+        policies,
+        handlers,
+        peers,
+        None if delegates else inventory,  # no record knows a unit that is handed on by its number
+        PROPERTIES_IN,
+        credentials,
+        probes,
+        directory,
+        accounts,
+        raises,
+        detectors,
+        StockAdmission(config.name, inventory, _published(handlers)) if delegates else None,
+    )
     options = ActorOptions(
         retire_after=config.retire_after_ticks,
         reopen_pause=config.reopen_pause_seconds,
@@ -100,7 +134,8 @@ def build(config: Config, roles: tuple[str, ...] = ()) -> Built:
     with _of_key("listen", TransportError):
         transport = open_transport(config.listen)
     clock = _clock(config)
-    return Built(Actor(identity, program, roles, store, transport, clock, environment, options), system, config, roles)
+    actor = Actor(identity, program, roles, store, transport, clock, environment, options)
+    return Built(actor, system, config, roles, clients)
 
 
 def _clock(config: Config) -> ActorClock:
@@ -162,9 +197,9 @@ def _inventory(config: Config) -> Inventory | None:
 
 
 def _policies(
-    config: Config, system: System, program: Program, roles: tuple[str, ...], inventory: Inventory | None
+    config: Config, system: System, program: Program, roles: tuple[str, ...], parts: Mapping[str, object]
 ) -> dict[str, Policy]:
-    """The policies; one that takes the inventory, or a constant of the specification, by its name is given it."""
+    """The policies; one that takes a part of the actor, or a constant of the specification, by its name is given it."""
     policies: dict[str, Policy] = {}
     for role in config.policies:
         if role not in roles:
@@ -181,15 +216,12 @@ def _policies(
                     "`policy: null`, and tell the machine the answers"
                 )
             continue
-        settings = dict(wanted.settings)
         with _of_key("policy", PluginError, ValueError):
-            takes = inspect.signature(plugins.find("policy", wanted.name).load()).parameters
-            settings |= {n: value for n, value in program.constants.items() if n in takes and n not in settings}
-            if "inventory" in takes:
-                if inventory is None:
-                    raise ConfigError(f"inventory: is missing, and the policy {wanted.name} decides over one")
-                settings["inventory"] = inventory
-            policies[role] = plugins.make("policy", wanted.name, settings)
+            plugin = plugins.find("policy", wanted.name)
+            own = plugin.taken(parts)
+            if own.get("inventory", "") is None:
+                raise ConfigError(f"inventory: is missing, and the policy {wanted.name} decides over one")
+            policies[role] = plugin.make({**plugin.taken(program.constants), **wanted.settings, **own})
     return policies
 
 
@@ -221,8 +253,17 @@ def _handlers(config: Config, system: System, roles: tuple[str, ...]) -> dict[st
             f"handler: is missing, and {', '.join(roles)} calls {', '.join(rest)}; name one, as in "
             "{name: process, directory: units}, or null for one that does nothing"
         )
+    _require_verdicts(config)
     handlers = {name: _handler(one, f"handlers: {name}", [name.rpartition(".")[2]]) for name, one in given.items()}
     return {**dict.fromkeys(rest, _handler(config.handler, "handler", rest) if rest else None), **handlers}  # type: ignore[dict-item]
+
+
+def _require_verdicts(config: Config) -> None:
+    """Checks that the handlers have passed the harness, where the configuration asks for that; nothing of them runs."""
+    parts = handler_parts(config.handler, config.handlers)
+    if config.handlers_verified and any(name != "null" for name, _ in parts.values()):
+        with _of_key("handlers_verified", NotVerified, PluginError):
+            require_verdict(Path(config.handlers_verified), parts, config.name)
 
 
 def _handler(given: str | dict[str, Any] | None, where: str, verbs: list[str]) -> Handler:
@@ -238,6 +279,11 @@ def _handler(given: str | dict[str, Any] | None, where: str, verbs: list[str]) -
     if missing:
         raise ConfigError(f"{where}: {wanted.name} has nothing for {', '.join(missing)}; name a command for each")
     return handler
+
+
+def _published(handlers: Mapping[str, Handler]) -> Path | None:
+    """The folder in which delegations are published."""
+    return next((one.folder for one in handlers.values() if isinstance(one, DelegationHandler)), None)
 
 
 def _probes(config: Config, system: System, program: Program, roles: tuple[str, ...]) -> tuple[Probe, ...]:
@@ -261,6 +307,34 @@ def _probes(config: Config, system: System, program: Program, roles: tuple[str, 
     return tuple(Probe(role, event, config.probing) for role, event in given.items())
 
 
+def _raises(config: Config, system: System, program: Program, roles: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """The events that policies, handlers and detectors may raise, by role."""
+    own = [role.name for role in system.roles.values() if role.name in roles or role.parent in roles]
+    for role, events in config.raises.items():
+        if role not in own:
+            raise ConfigError(f"raises: {config.name} has no machines of {role[:60]!r}{choices(role, own)}")
+        fields = program.roles[role].events
+        known = [event for event in program.from_outside[role] if not fields[event]]
+        for event in events:
+            if event != RECOVER and event not in known:
+                message = f"the world outside gives {role} no event {event[:60]!r} without fields"
+                raise ConfigError(f"raises: {role}: {message}{choices(event, [*known, RECOVER])}")
+    return {role: tuple(events) for role, events in config.raises.items()}
+
+
+def _detectors(config: Config) -> dict[str, Detector]:
+    if config.detectors and not config.raises:
+        raise ConfigError(
+            "detectors: nothing that they find may be raised; name the events under `raises`, as in {unit: [lost]}"
+        )
+    detectors: dict[str, Detector] = {}
+    for name, given in config.detectors.items():
+        wanted = plug(given, f"detectors: {name}")
+        with _of_key(f"detectors: {name}", Exception):  # a detector's own words about its settings
+            detectors[name] = plugins.make("detector", wanted.name, wanted.settings)
+    return detectors
+
+
 def _check_units(system: System, roles: tuple[str, ...], inventory: Inventory | None) -> None:
     """Checks whether the inventory has units for the subsidiary machines of the actor, and no more than these."""
     for role in (role for role in system.roles.values() if role.parent in roles and not role.of_run):
@@ -271,3 +345,19 @@ def _check_units(system: System, roles: tuple[str, ...], inventory: Inventory | 
                 f"inventory: has {len(inventory)} units, and the specification is set to {role.count} of {role.name}; "
                 "set more under `settings`, alike at all actors"
             )
+
+
+def _check_sites(roles: tuple[str, ...], inventory: Inventory | None, directory: Directory) -> None:
+    """Checks whether it is known which site has each unit that a broker promises, and whether that one is trusted."""
+    if inventory is None or "broker" not in roles:
+        return
+    for site in dict.fromkeys(unit.site for unit in inventory.units if unit.site):
+        with _of_key(f"inventory: site {site}", NoSuchPeer):
+            directory.check("authority", site)
+    sites = directory.trusted("authority")
+    silent = [unit.name for unit in inventory.units if not unit.site]
+    if silent and len(sites) > 1 and not directory.player("authority"):
+        raise ConfigError(
+            f"inventory: several sites are trusted ({', '.join(sites)}), and it is not said which has the unit "
+            f"{silent[0]}; write {{name: {silent[0]}, site: {sites[0]}}}, or name one under `peers`"
+        )

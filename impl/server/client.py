@@ -4,20 +4,37 @@ from __future__ import annotations
 
 import errno
 import http.client
+import itertools
 import json
 import os
 import random
 import socket
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from leasehold.impl.identity.keys import PrivateKey
+from leasehold.impl.identity.request import ClientRequest, digest_of, write
 from leasehold.impl.server import config
 from leasehold.impl.words import did_you_mean
 
 PLACES = "name the socket of an actor, a folder of them, or a configuration"
+
+
+_acting: list[PrivateKey] = []  # the keys with which this process asks, the last one counts
+
+
+@contextmanager
+def acting_as(key: PrivateKey) -> Iterator[None]:
+    """Clients that are made meanwhile sign what they ask with a key."""
+    _acting.append(key)
+    try:
+        yield
+    finally:
+        _acting.remove(key)
 
 
 class ClientError(Exception):
@@ -42,10 +59,14 @@ class Client:
     Args:
         path: its control socket.
         limit_seconds: how long it waits for an answer.
+        key: with which it signs what it asks, where the actor wants that; left out: the one of `acting_as`.
     """
 
-    def __init__(self, path: Path, limit_seconds: float = 30.0) -> None:
+    def __init__(self, path: Path, limit_seconds: float = 30.0, key: PrivateKey | None = None) -> None:
         self.path, self._limit = path, limit_seconds
+        self._key = key or (_acting[-1] if _acting else None)
+        self._challenge: dict[str, Any] = {}
+        self._numbers = itertools.count(1)
 
     def get(self, *place: str) -> Any:
         """The actor's answer about a place: `get("leases", "tenant:1")`.
@@ -75,27 +96,59 @@ class Client:
     def _ask(
         self, method: str, place: tuple[str, ...], given: dict[str, Any] | None, query: dict[str, str] | None = None
     ) -> Any:
-        connection = _UnixConnection(self.path, self._limit)
         where = "/" + "/".join(quote(part, safe=":") for part in place) + (f"?{urlencode(query)}" if query else "")
-        body = None if given is None else json.dumps({name: v for name, v in given.items() if v is not None})
+        body = b"" if given is None else json.dumps({name: v for name, v in given.items() if v is not None}).encode()
+        fresh = not self._challenge
+        response, content = self._send(method, where, body, self._signed(method, where, body))
+        if response.status == 401 and not fresh:  # the challenge is over, and nothing has happened
+            self._challenge = {}
+            response, content = self._send(method, where, body, self._signed(method, where, body))
+        return _answer(response, content)
+
+    def _signed(self, method: str, where: str, body: bytes) -> dict[str, str]:
+        """The header with the signature of a request, for an actor that wants one."""
+        if self._key is None:
+            return {}
+        if not (asked := self._challenge):
+            response, content = self._send("GET", "/challenge", b"", {})
+            asked = self._challenge = _answer(response, content)
+        if not asked["challenge"]:
+            return {}
+        request = ClientRequest(
+            actor=asked["actor"],
+            challenge=asked["challenge"],
+            number=next(self._numbers),
+            method=method,
+            target=where,
+            content=digest_of(body),
+        )
+        return {"Authorization": write(request, self._key)}
+
+    def _send(
+        self, method: str, where: str, body: bytes, headers: dict[str, str]
+    ) -> tuple[http.client.HTTPResponse, bytes]:
+        connection = _UnixConnection(self.path, self._limit)
         try:
             with suppress(BrokenPipeError, ConnectionResetError):  # who sends us away may have said why
-                connection.request(method, where, body)
+                connection.request(method, where, body or None, headers)
             response = connection.getresponse()
-            content = response.read()
+            return response, response.read()
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             kind = Silent if isinstance(error, BlockingIOError | TimeoutError) else Unreachable
             raise kind(f"no actor answers at {self.path}: {reason}; {_hint(error)}") from None
         finally:
             connection.close()
-        plain = response.getheader("Content-Type", "").partition(";")[0] == "application/json"
-        answer = json.loads(content) if plain else content
-        if response.status != 200:
-            reason = answer.get("error") if isinstance(answer, dict) else None
-            refusal = NotFound if response.status == 404 else ClientError
-            raise refusal(reason or f"the actor answered with status {response.status}")
-        return answer
+
+
+def _answer(response: http.client.HTTPResponse, content: bytes) -> Any:
+    plain = response.getheader("Content-Type", "").partition(";")[0] == "application/json"
+    answer = json.loads(content) if plain else content
+    if response.status != 200:
+        reason = answer.get("error") if isinstance(answer, dict) else None
+        refusal = NotFound if response.status == 404 else ClientError
+        raise refusal(reason or f"the actor answered with status {response.status}")
+    return answer
 
 
 def _hint(error: Exception) -> str:

@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 import msgspec
 from msgspec import Meta, Struct
@@ -123,6 +123,7 @@ class Config(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
         settings: constants of the specification; the same at all actors.
         archive: a file to which leases are written, as lines of JSON, before they are forgotten.
         control: the Unix socket for its operator's and clients' words; left out: NAME.sock.
+        clients: the file of those who may ask at that socket, by their keys; left out: the actor's user and root may.
         metrics: HOST:PORT of `/metrics`, `/healthz` and `/readyz`; left out: nowhere.
         serving: the limits of the control socket and of the metrics' port.
         traces: whether OpenTelemetry traces are sent, to where its own environment variables say.
@@ -130,9 +131,15 @@ class Config(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
         policies: by role, where one role has another policy.
         handler: for all verbs, by name or with settings.
         handlers: by verb, where one verb has another handler.
+        handlers_verified: the folder of verdicts of `leasehold harness`; a handler that has not passed as it is now is
+            refused at the start. Left out: no verdict is asked for.
         probes: by role, the event by which a machine hears that what it stands for is not up any more; left out: those
             of the shipped systems.
+        raises: by role, the events that policies, handlers and detectors may raise unasked, and `recover`.
+        detectors: programs and plug-ins that watch the world outside, by a name of one's own.
         inventory: a file, or the inventory itself.
+        delegations: the folder in which the handler of the actor's delegations publishes what was handed on to or by
+            it; a broker then cuts tickets from these units too, and a site honours what was cut from its own alone.
         peers: who plays which machine, where the trust set has several actors of that role; or the file that says so,
             which may change while the actor runs.
         events: how the events are kept that are committed with records; false: none are written.
@@ -150,6 +157,7 @@ class Config(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     settings: dict[str, int | bool | str] = {}
     archive: str = ""
     control: str = ""
+    clients: str = ""
     metrics: str = ""
     serving: Serving = Serving()
     traces: bool = False
@@ -158,8 +166,12 @@ class Config(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     policies: dict[str, str | dict[str, Any] | None] = {}
     handler: str | dict[str, Any] | None = ""
     handlers: dict[str, str | dict[str, Any] | None] = {}
+    handlers_verified: str = ""
     probes: dict[str, str] | None = None
+    raises: dict[str, list[str]] = {}
+    detectors: dict[str, str | dict[str, Any]] = {}
     inventory: str | dict[str, Any] = ""
+    delegations: str = ""
     peers: dict[str, str] | str = {}
     log: Log = Log()
     messages: Backoff = Backoff()
@@ -184,9 +196,12 @@ class Config(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
         return Path(self.control or f"{self.name}.sock")
 
 
+Given: TypeAlias = "str | dict[str, Any] | None"  # a policy or handler, as a configuration has it
+
+
 @dataclass(frozen=True, slots=True)
 class Plug:
-    """A policy or handler that is asked for, by name, and its settings."""
+    """A policy, handler or detector that is asked for, by name, and its settings."""
 
     name: str
     settings: dict[str, Any]
@@ -206,6 +221,18 @@ def plug(given: str | dict[str, Any] | None, where: str) -> Plug:
     if not isinstance(name, str):
         raise ConfigError(f"{where}: `name` is missing, which says what is meant; write {where}: {{name: ...}}")
     return Plug(name, {key: value for key, value in given.items() if key != "name"})
+
+
+def handler_parts(handler: Given, handlers: Mapping[str, Given]) -> dict[str, tuple[str, dict[str, Any]]]:
+    """The handlers of a configuration, each as a name and settings, by verb; `*` is that of all other verbs.
+
+    Raises:
+        ConfigError: one has no name.
+    """
+    given = {verb.rpartition(".")[2]: plug(one, f"handlers: {verb}") for verb, one in handlers.items()}
+    if handler != "":
+        given["*"] = plug(handler, "handler")
+    return {verb: (one.name, one.settings) for verb, one in given.items()}
 
 
 def configurations(folder: Path) -> list[Path]:

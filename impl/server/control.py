@@ -7,6 +7,7 @@
 | `GET /leases`, `GET /units` | all machines, in short |
 | `GET /leases/NAME` | one lease, and what is under way for it |
 | `GET /leases/NAME/present` | the same, the position of the last event, and the events that would tell of it now |
+| `GET /query` | what can be had of a broker or a site: inventory, what is free when |
 | `POST /begin` | `{machine, event, fields?, peers?, lease?}`: a new run of any system |
 | `POST /leases/NAME/tell` | `{machine?, event, fields?}`: an event of the specification, such as `close` |
 | `POST /units/NAME/tell` | `{event, fields?}`: an event that the world outside gives a unit, such as `repaired` |
@@ -23,15 +24,17 @@ A service manager takes the demands of clients for leases as well:
 
 | request | does |
 |---|---|
-| `POST /demand` | `{units, until, term, start?, type?, properties?, configuration?, local?, after?, lease?}`: a lease |
+| `POST /demand` | `{units, until, term, start?, type?, properties?, configuration?, local?, slice?, after?, lease?}` |
 | `POST /leases/NAME/flex` | `{units, soon?, victims?}`: another number of units, and which are given back |
 | `POST /leases/NAME/prolong` | `{until}`: a later end |
 | `POST /leases/NAME/stop` | the demand is over now, also one whose lease has not begun |
+| `POST /slices/NAME` | `{properties?, configuration?, local?}`: all that leases of a slice share; or `{remove: true}` |
+| `GET /slices` | the slices, with their properties and leases |
 
 Times are ticks of the actor's clock. An answer is given when what was asked for is committed. What cannot be is
 answered with a status and `{"error": words}`, and has changed nothing. So what is taken is possible: what follows from
-it was tried against the record's codec, the state, the contract and the members of the run. Whether somebody may ask is
-the file system's to say: the socket has mode 0600.
+it was tried against the record's codec, the state, the contract and the members of the run. Who may ask for what,
+clients.py says; `GET /challenge` is for those who are to sign their requests, and `GET /clients` has the quotas.
 """
 
 from __future__ import annotations
@@ -40,8 +43,10 @@ import asyncio
 import logging
 import os
 import socket
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from contextvars import ContextVar
 from errno import EEXIST
 from pathlib import Path
 from typing import Any
@@ -56,12 +61,13 @@ from leasehold.impl.actor.table import BELOW
 from leasehold.impl.clock import ClockFileError, FileClock
 from leasehold.impl.core.values import OPAQUE_DEEPEST
 from leasehold.impl.identity.signed import Refusal
+from leasehold.impl.server.clients import Denied, Gate, LiveClients, Requester
 from leasehold.impl.server.config import ConfigError, Serving
 from leasehold.impl.server.event_feed import EventFeed
 from leasehold.impl.server.views import Views
 from leasehold.impl.store.store import RecordKey, low_words
 from leasehold.impl.transport.guard import GuardedServer, PortKeeper
-from leasehold.impl.transport.limits import LIMITS, TransportLimits
+from leasehold.impl.transport.limits import LIMITS, TokenBucket, TransportLimits
 from leasehold.impl.words import choices, did_you_mean
 
 MEMBERS: dict[str, type] = {"after": str, "victims": int}  # what the lists of a request hold
@@ -114,7 +120,7 @@ async def answered(request: web.Request, handler: Callable[[web.Request], Awaita
     """Plain data as JSON; errors as their status and words."""
     try:
         answer = await handler(request)
-    except Rejected as error:
+    except (Rejected, Denied) as error:
         return web.json_response({"error": str(error)}, status=error.status)
     except (ActorError, Refusal, ValueError) as error:
         return web.json_response({"error": str(error)}, status=409)
@@ -128,6 +134,9 @@ async def answered(request: web.Request, handler: Callable[[web.Request], Awaita
 GROWS = ("begin", "demand", "flex", "prolong")  # what is not taken while the store's disk is full
 LARGEST = 64 * 1024
 PROBE_SECONDS = 2.0
+QUERIES_PER_SECOND, QUERIES_AT_ONCE = 5.0, 20.0
+CHALLENGE = "/challenge"
+_asks: ContextVar[Requester] = ContextVar("asks")  # who has made the request that is answered
 CONTROL_LIMITS = Serving().control_limits
 PATIENCE_SECONDS = 1.0  # for which a client that has connected may think before others take its place
 
@@ -142,6 +151,13 @@ DEMANDS: dict[str, tuple[dict[str, type], dict[str, type]]] = {
             "configuration": dict,
             "local": dict,
             "after": list,
+            "broker": str,
+            "site": str,
+            "least": int,
+            "least_term": int,
+            "latest_start": int,
+            "group": dict,
+            "slice": str,
             "lease": str,
         },
     ),
@@ -149,6 +165,8 @@ DEMANDS: dict[str, tuple[dict[str, type], dict[str, type]]] = {
     "prolong": ({"until": int}, {}),
     "stop": ({}, {}),
 }
+SLICES = "/slices"
+SLICE_LISTS: dict[str, type] = {"properties": dict, "configuration": dict, "local": dict, "remove": bool}
 
 log = logging.getLogger("leasehold.control")
 
@@ -161,6 +179,7 @@ class ControlSocket:
         views: what it tells.
         metrics: the text for Prometheus and its content type.
         limits: of the socket.
+        clients: who may ask; None: the actor's user and root.
     """
 
     def __init__(
@@ -169,9 +188,12 @@ class ControlSocket:
         views: Views,
         metrics: Callable[[], tuple[bytes, str]] | None = None,
         limits: TransportLimits = CONTROL_LIMITS,
+        clients: LiveClients | None = None,
     ) -> None:
         self.actor, self.views, self._metrics, self._limits = actor, views, metrics, limits
+        self.gate = Gate(actor.identity.name, actor.identity.key.public, clients)
         self._server: GuardedServer | None = None
+        self._queries = TokenBucket(QUERIES_PER_SECOND, QUERIES_AT_ONCE, time.monotonic())
 
     async def start(self, path: Path) -> None:
         """Begins to listen, in place of a socket that an earlier life has left behind.
@@ -179,13 +201,17 @@ class ControlSocket:
         Raises:
             ConfigError: the socket cannot be made.
         """
-        app = web.Application(client_max_size=LARGEST, middlewares=[answered, self._acting])
+        app = web.Application(client_max_size=LARGEST, middlewares=[answered, self._known, self._acting])
         app.add_routes(
             [
                 web.get("/about", self._about),
                 web.get("/states", self._tells(self.views.states)),
-                web.get("/leases", self._tells(self.views.leases)),
+                web.get("/leases", self._leases),
+                web.get(CHALLENGE, self._challenge),
+                web.get("/clients", self._clients),
+                web.get(SLICES, self._tells(self.views.slices)),
                 web.get("/units", self._tells(self.views.units)),
+                web.get("/query", self._query),
                 web.get("/leases/{lease}", self._lease),
                 web.get("/leases/{lease}/present", self._present),
                 web.post("/begin", self._begin),
@@ -196,6 +222,7 @@ class ControlSocket:
                 web.get("/metrics", self._show_metrics),
                 web.post("/clock", self._clock),
                 web.post("/demand", self._demand),
+                web.post(f"{SLICES}/{{slice}}", self._set_slice),
                 web.post("/leases/{lease}/flex", self._demand),
                 web.post("/leases/{lease}/prolong", self._demand),
                 web.post("/leases/{lease}/stop", self._demand),
@@ -205,7 +232,7 @@ class ControlSocket:
         keeper = PortKeeper(self._limits, f"control of {self.actor.identity.name}")
         server = GuardedServer(app, keeper, PATIENCE_SECONDS, shutdown_timeout=1.0)
         try:
-            await server.start(_socket(path))
+            await server.start(_socket(path, 0o600 if self.gate.clients is None else 0o666))
             self._made = path.stat().st_ino
         except OSError as error:
             await server.close()
@@ -222,12 +249,25 @@ class ControlSocket:
                     self._path.unlink()
 
     @web.middleware
+    async def _known(self, request: web.Request, handler: Callable[[web.Request], Awaitable[Any]]) -> Any:
+        """Refuses those who do not prove who they are, or may not ask for this."""
+        if request.path == CHALLENGE and self.gate.clients is not None:
+            return await handler(request)
+        requester = await self.gate.admit(request)
+        _asks.set(requester)
+        resource, lease = request.match_info.route.resource, request.match_info.get("lease", "")
+        if resource is not None:
+            client = await self._client(lease) if lease and not requester.operates else ""
+            self.gate.permit(requester, request.method, resource.canonical, lease, client)
+        return await handler(request)
+
+    @web.middleware
     async def _acting(self, request: web.Request, handler: Callable[[web.Request], Awaitable[Any]]) -> Any:
         """Refuses what grows the store while its disk is full, and all but /about and /metrics while it has failed."""
         if (
             (low := low_words(self.actor.store))
             and request.method == "POST"
-            and request.path.rpartition("/")[2] in GROWS
+            and (request.path.rpartition("/")[2] in GROWS or request.path.startswith(f"{SLICES}/"))
         ):
             raise Rejected(503, f"{low}; free some space on it")
         if not self.actor.running and request.path not in ("/about", "/metrics"):
@@ -246,6 +286,35 @@ class ControlSocket:
             return await self.actor.read(view)
 
         return tell
+
+    async def _query(self, request: web.Request) -> Any:
+        if not self._queries.take(time.monotonic()):
+            raise Rejected(
+                429, f"{self.actor.identity.name} answers {QUERIES_PER_SECOND:g} queries a second; ask later"
+            )
+        return await self.actor.read(self.views.query)
+
+    async def _client(self, lease: str) -> str:
+        """The client whose a lease is, as it is durable; while the actor takes no steps it is nobody's."""
+        client: str = await self.actor.read(lambda: self.views.client(lease)) if self.actor.running else ""
+        return client
+
+    async def _challenge(self, request: web.Request) -> Any:
+        return self.gate.challenge()
+
+    async def _leases(self, request: web.Request) -> Any:
+        requester = _asks.get()
+        rows = await self.actor.read(self.views.leases)
+        return rows if requester.sees_all else [row for row in rows if row["client"] == requester.name]
+
+    async def _clients(self, request: web.Request) -> Any:
+        requester = _asks.get()
+        if self.gate.clients is None:
+            raise Rejected(404, f"{self.actor.identity.name} has no clients: its configuration has no key `clients`")
+        known = self.gate.clients.current().clients
+        may = {name: client.may for name, client in known.items()}
+        rows = await self.actor.read(lambda: self.views.clients(may))
+        return [row for row in rows if requester.sees_all or row["client"] == requester.name]
 
     async def _lease(self, request: web.Request) -> Any:
         answer = await self._found(request, lambda lease: {"machines": self.views.lease(lease)})
@@ -312,13 +381,33 @@ class ControlSocket:
         lease = request.match_info.get("lease") or self._name(given)
         arguments = [given[name] for name in needed]
         options = {name: given[name] for name in may if name in given and name != "lease"}
+        requester = _asks.get()
+        for other in options.get("after", ()) if not requester.sees_all else ():
+            client = await self._client(other)
+            self.gate.permit(requester, "GET", "/leases/{lease}", other, client)
+        whose = {"client": requester.name} if requester.name else {}
+        await self.actor.command(self._taker(command, command), command, lease, *arguments, **whose, **options)
+        return {"lease": lease} if command == "demand" else {}
+
+    def _taker(self, method: str, command: str) -> str:
+        """The role whose policy has a method that takes a command.
+
+        Raises:
+            Rejected: there is none.
+        """
         policies = self.actor.environment.policies
         for role, policy in policies.items():
-            if hasattr(policy, command):
-                await self.actor.command(role, command, lease, *arguments, **options)
-                return {"lease": lease} if command == "demand" else {}
+            if hasattr(policy, method):
+                return role
         played = ", ".join(sorted(policies)) or "no role with a policy"
         raise Rejected(409, f"{self.actor.identity.name} ({played}) has no policy that takes a {command}")
+
+    async def _set_slice(self, request: web.Request) -> Any:
+        """An operator's word on what the leases of a slice share."""
+        given = await read_body(request, {}, SLICE_LISTS)
+        name = request.match_info["slice"]
+        await self.actor.command(self._taker("set_slice", "slice"), "set_slice", name, **given)
+        return {"slice": name}
 
     async def _clock(self, request: web.Request) -> Any:
         """Takes the tick that the clock's file has, in an actor that was started for a test."""
@@ -336,6 +425,7 @@ class ControlSocket:
     async def _tell(self, request: web.Request) -> Any:
         given = await read_body(request, {"event": str}, {"machine": str, "fields": dict})
         lease, event = request.match_info["lease"], given["event"]
+        self.gate.permit_event(_asks.get(), event)
         machines = [
             instance for key, instance in self.actor.table.instances.items() if key.lease == lease and lease != BELOW
         ]
@@ -431,8 +521,8 @@ def _check_free(path: Path) -> None:
         raise FileExistsError(EEXIST, "something else than a socket is there")
 
 
-def _socket(path: Path) -> socket.socket:
-    """A socket that was never open to others, not for a moment."""
+def _socket(path: Path, mode: int) -> socket.socket:
+    """A socket that was never open to others than its mode says, not for a moment."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.is_socket():
         with socket.socket(socket.AF_UNIX) as probe, suppress(ConnectionRefusedError):
@@ -442,7 +532,7 @@ def _socket(path: Path) -> socket.socket:
         path.unlink()
     _check_free(path)
     listener = socket.socket(socket.AF_UNIX)
-    before = os.umask(0o177)
+    before = os.umask(0o777 & ~mode)
     try:
         listener.bind(str(path))
     except BaseException:

@@ -12,7 +12,7 @@ from leasehold.impl.core.values import to_plain
 from leasehold.impl.core.work import CallWork, Record
 from leasehold.impl.store.store import RecordKey
 from leasehold.spec import System
-from leasehold.spec.language.types import TIME, Map, Value, members, show
+from leasehold.spec.language.types import TIME, Map, SparseMap, Value, members, show
 
 SEVERAL = 4  # cells of a map that are counted and not shown
 
@@ -66,7 +66,7 @@ class MachineViews:
 
 def shown(field: Field, value: Value) -> str:
     """A value of a field as the language writes it; of a map, cells that are as at first are only counted."""
-    if not isinstance(field.type, Map) or field.begin:
+    if not isinstance(field.type, Map) or isinstance(field.type, SparseMap) or field.begin:
         return show(field.type, value)
     (first, *others), key, of = field.initial, field.type.key, field.type.of
     changed = [f"{show(key, k)}: {show(of, v)}" for k, v in zip(members(key), value, strict=True) if v != first]

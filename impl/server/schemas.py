@@ -15,13 +15,20 @@ import msgspec
 
 from leasehold.impl.identity.trust_file import TrustSet
 from leasehold.impl.lease.inventory import InventoryFile
+from leasehold.impl.server.clients import ClientsFile
 from leasehold.impl.server.config import Config
 from leasehold.impl.server.peers import PeersFile
 from leasehold.impl.transport.open import Listening
 
 Schema: TypeAlias = dict[str, Any]
 
-MODELS: Mapping[str, Any] = {"actor": Config, "inventory": InventoryFile, "trust": TrustSet, "peers": PeersFile}
+MODELS: Mapping[str, Any] = {
+    "actor": Config,
+    "inventory": InventoryFile,
+    "trust": TrustSet,
+    "peers": PeersFile,
+    "clients": ClientsFile,
+}
 # Keys of a configuration whose mapping another module reads, by that module's model.
 _WITHIN: Mapping[str, type] = {"inventory": InventoryFile, "listen": Listening}
 _ATTRIBUTE = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)

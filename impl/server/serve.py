@@ -87,7 +87,7 @@ async def _serve(built: Built, ready: Callable[[str], None], asked: asyncio.Futu
         folder = "" if config.system in SHIPPED else str(Path(config.system).absolute())
         views = Views(actor, built.system, config.clock.tick_seconds, folder)
         shown = lambda: (observed.metrics.render(), observed.metrics.content_type)  # noqa: E731
-        control = ControlSocket(actor, views, shown, config.serving.control_limits)
+        control = ControlSocket(actor, views, shown, config.serving.control_limits, built.clients)
         await control.start(config.socket)
         ends.push_async_callback(control.close)
         if config.metrics:

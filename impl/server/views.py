@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
 import msgspec
 
 from leasehold.impl.actor.actor import Actor
-from leasehold.impl.actor.table import BELOW, MachineInstance
+from leasehold.impl.actor.table import BELOW, SLICE, WISH, MachineInstance
 from leasehold.impl.core.work import SendWork
+from leasehold.impl.lease.quota import ClientAccounts
+from leasehold.impl.policy.policy import AnswersQueries, is_quick
 from leasehold.impl.server.machine_views import MachineViews
 from leasehold.impl.store.store import RecordKey, low_words
 from leasehold.spec import System
@@ -30,6 +32,13 @@ class Views:
     def __init__(self, actor: Actor, system: System, tick_seconds: float, folder: str = "") -> None:
         self.actor, self.tick_seconds, self.folder = actor, tick_seconds, folder
         self.machines = MachineViews(system, actor.program)
+
+    def query(self) -> dict[str, Any]:
+        """The answers of its policies to who would like to know what can be had, by role."""
+        actor, now = self.actor, self.actor.clock.now()
+        policies = actor.environment.policies.items()
+        answers = {role: p.query(now) for role, p in policies if is_quick(p) and isinstance(p, AnswersQueries)}
+        return {"name": actor.identity.name, "now": now, "tick_seconds": self.tick_seconds, "answers": answers}
 
     def about(self) -> dict[str, Any]:
         """The actor itself."""
@@ -70,12 +79,55 @@ class Views:
         """Every machine of every lease, in short, without subsidiary ones; and what is wanted and has not begun."""
         items = sorted(self.actor.table.instances.items())
         begun = [self._short(instance) for _, instance in items if not instance.core.subsidiary]
-        return [*begun, *map(self._unbegun, sorted(self.actor.upcalls.unbegun()))]
+        unbegun = map(self._unbegun, sorted(self.actor.upcalls.unbegun()))
+        return [{**row, "client": self.client(row["lease"])} for row in (*begun, *unbegun)]
+
+    def slices(self) -> list[dict[str, Any]]:
+        """The slices that a policy keeps, and the leases that are wanted in each."""
+        rows = {
+            name.removeprefix(SLICE): {"slice": name.removeprefix(SLICE), **(wish_shown(body) or {}), "leases": []}
+            for name, body in sorted(self.actor.table.metadata.items())
+            if name.startswith(SLICE)
+        }
+        for name, body in sorted(self.actor.table.metadata.items()) if rows else ():
+            if name.startswith(WISH) and (row := rows.get((wish_shown(body) or {}).get("slice", ""))) is not None:
+                row["leases"].append(name.removeprefix(WISH))
+        return [*rows.values()]
+
+    def client(self, lease: str) -> str:
+        """The client that has demanded a lease; empty where it was none."""
+        accounts = self.actor.environment.accounts
+        return "" if accounts is None else accounts.client(lease)
+
+    def clients(self, may: Mapping[str, Collection[str]]) -> list[dict[str, Any]]:
+        """The clients that are named, and those that have leases: their quotas, and what is used of these now.
+
+        Args:
+            may: what each of those that are named may do.
+        """
+        accounts, now = self.actor.environment.accounts, self.actor.clock.now()
+        assert isinstance(accounts, ClientAccounts)
+        rows = []
+        for name in sorted({*may, *accounts.clients()}):
+            quota, leases, unit_ticks = accounts.standing(name, now)
+            rows.append(
+                {
+                    "client": name,
+                    "may": sorted(may.get(name, ())),
+                    "leases": leases,
+                    "leases_most": quota.leases,
+                    "unit_ticks": unit_ticks,
+                    "unit_ticks_most": quota.unit_ticks,
+                    "per": quota.per,
+                }
+            )
+        return rows
 
     def _unbegun(self, lease: str) -> dict[str, Any]:
         """A lease that is wanted and has no machine yet, in short."""
         row = {"lease": lease, "actor": self.actor.identity.name, "machine": "", "state": "not begun", "since": None}
-        return {**row, "over": False, "asks": [], "data": {}, "times": []}
+        wish = wish_shown(self.actor.upcalls.wish(lease))
+        return {**row, "over": False, "asks": [], "data": {}, "times": [], "wish": wish}
 
     def units(self) -> list[dict[str, Any]]:
         """Every subsidiary machine; of the actor also those to which nothing has happened yet."""
@@ -147,6 +199,7 @@ class Views:
     def _long(self, instance: MachineInstance) -> dict[str, Any]:
         return {
             **self._short(instance),
+            "client": self.client(instance.key.lease),
             "shown": self.machines.shown(instance.core, instance.record),
             "peers": {
                 self.actor.program.neighbour(instance.core, instance.number, at): actor

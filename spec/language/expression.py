@@ -29,7 +29,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Literal_(Node):
+    """A value; one that is a `stand_in` stands where a value is needed and none is there, and nothing depends on it."""
+
     value: Value
+    stand_in: bool = field(default=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

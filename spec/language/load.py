@@ -19,6 +19,7 @@ from leasehold.spec.language.check.lint import lint
 from leasehold.spec.language.constant import Constant
 from leasehold.spec.language.declare.build_claims import ClaimBuilder
 from leasehold.spec.language.declare.build_refinement import refinement
+from leasehold.spec.language.declare.channel_kind import KindText, NamedKind, kind_text, named_kinds
 from leasehold.spec.language.declare.declare import Declarer, doc_of, text_of
 from leasehold.spec.language.declare.migrations import Migrations
 from leasehold.spec.language.diagnostics import (
@@ -42,7 +43,17 @@ from leasehold.spec.language.types import BOOL, Bool, Enum, Int, Value, show
 from leasehold.spec.language.typing.names import Scope
 from leasehold.spec.language.typing.parse import optional, parse
 
-SHIPPED = ("lease", "two_phase_commit", "three_phase_commit", "three_phase_commit_termination", "contention")
+SHIPPED = (
+    "lease",
+    "two_phase_commit",
+    "three_phase_commit",
+    "three_phase_commit_termination",
+    "contention",
+    "delegation",
+    "group",
+    "grace_period",
+    "agent",
+)
 
 
 def shipped_folder(name: str) -> Path:
@@ -327,15 +338,15 @@ class _SystemBuilder(ClaimBuilder):
         for name, place, node in entries(self.files.sections["channels"]):
             sender, receiver = self._role(node.get("from")), self._role(node.get("to"))
             kind_node = node.get("kind")
-            kind, capacity = self._kind(kind_node) if kind_node is not None else (None, None)
+            kinds, capacity = self._kind(kind_node) if kind_node is not None else ((), None)
             budgets = {f: self._budget(node.get(f)) for f in m.CHANNEL_FAULTS}
-            if sender and receiver and kind:
+            if sender and receiver and kinds:
                 channels[name] = m.Channel(
                     name,
                     sender,
                     receiver,
                     self.names.channels[name],
-                    kind,
+                    kinds[0],
                     capacity,
                     self._paired(node, sender, receiver),
                     budgets["lose"],
@@ -344,23 +355,56 @@ class _SystemBuilder(ClaimBuilder):
                     doc_of(node),
                     place,
                     " ".join(text_of(node, "unbounded").split()),
+                    kinds,
+                    "lost" if text_of(node, "on_crash") == "lost" else "kept",
                 )
         return channels
 
-    def _kind(self, node: YamlNode) -> tuple[m.ChannelKind | None, int | None]:
-        word, bracket, rest = node.text.partition("(")
-        word = word.strip()
-        if word not in m.CHANNEL_KINDS or (bracket and (word in ("mailbox", "set"))):
-            near = near_miss(word, m.CHANNEL_KINDS)
-            self.sink.error("unknown_channel_kind", node.place, near=near, kind=node.text[:40])
-            return None, None
-        capacity: int | None = None
-        if bracket:
-            inner = YamlNode("text", node.place, rest.rstrip().removesuffix(")"))
-            capacity = self.declarer.constant(inner)
-            if capacity is not None and capacity < 1:
-                self.sink.error("no_capacity", node.place, capacity=capacity)
-        return word, capacity
+    def _kind(self, node: YamlNode) -> tuple[tuple[m.ChannelKind, ...], int | None]:
+        """The kinds that a channel may have, its own first, and the capacity of that; none if the text is wrong."""
+        text = kind_text(node, self.sink)
+        if text is None:
+            return (), None
+        named = list(named_kinds(text))
+        kinds = [self._known_kind(case, word) for case in named for word in self.declarer.kinds(case)]
+        words = {case: self._word_of(case) for case in named}
+        capacities = {case: self.declarer.constant(case.capacity) for case in named if case.capacity is not None}
+        chosen = self._chosen(text)
+        if chosen is None or None in kinds:
+            return (), None
+        capacity = capacities.get(chosen)
+        if capacity is not None and capacity < 1:
+            self.sink.error("no_capacity", chosen.node.place, capacity=capacity)
+        possible = [kind for kind in m.CHANNEL_KINDS if kind in kinds]
+        return tuple(sorted(possible, key=lambda kind: kind != words[chosen])), capacity
+
+    def _known_kind(self, case: NamedKind, word: str) -> m.ChannelKind | None:
+        """The kind that has this word, which may be a value of the constant that the text names."""
+        kind = next((kind for kind in m.CHANNEL_KINDS if kind == word), None)
+        if kind is not None and (case.capacity is None or kind not in m.CHANNEL_KINDS_WITHOUT_CAPACITY):
+            return kind
+        near = near_miss(word, m.CHANNEL_KINDS)
+        if word == case.word:
+            self.sink.error("unknown_channel_kind", case.node.place, near=near, kind=case.node.text[:40])
+        else:
+            self.sink.error("constant_of_no_kinds", case.node.place, near=near, constant=case.word, kind=word)
+        return None
+
+    def _word_of(self, case: NamedKind) -> Value | None:
+        """The word of a kind: the text's own, or the value of the constant that it names."""
+        constant = self.declarer.constants.get(case.word)
+        if constant is None or not isinstance(constant.type, Enum):
+            return case.word
+        return self.declarer.constant(YamlNode("text", case.node.place, case.word), constant.type, bounds=True)
+
+    def _chosen(self, text: KindText) -> NamedKind | None:
+        """The kind that the conditions choose; None where one of them is wrong. All of them are read."""
+        if isinstance(text, NamedKind):
+            return text
+        # The machines' records and the prover's variables depend on it, so it counts among what bounds the model.
+        holds = self.declarer.constant(text.condition, BOOL, bounds=True)
+        then, otherwise = self._chosen(text.then), self._chosen(text.otherwise)
+        return None if holds is None or then is None or otherwise is None else then if holds else otherwise
 
     def _paired(self, node: YamlNode, sender: str, receiver: str) -> bool:
         pairs = node.get("pairs")

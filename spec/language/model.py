@@ -6,6 +6,7 @@ the text. `load.py` makes it; nothing changes it.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
@@ -297,15 +298,23 @@ class Runs:
     relayed_by: tuple[str, ...] = ()
 
 
-ChannelKind: TypeAlias = Literal["mailbox", "fifo", "bag", "multiset", "set"]
+ChannelKind: TypeAlias = Literal["mailbox", "fifo", "queue", "bag", "multiset", "set"]
 CHANNEL_FAULTS = ("lose", "duplicate", "reorder")
 CHANNEL_KINDS: tuple[ChannelKind, ...] = get_args(ChannelKind)
+CHANNEL_KINDS_WITHOUT_CAPACITY: tuple[ChannelKind, ...] = ("mailbox", "set")
+DURABLE_KINDS: tuple[ChannelKind, ...] = ("fifo", "queue")  # a crash loses and repeats nothing of them
 ChannelBudget: TypeAlias = int | Literal["any"]
+Fate: TypeAlias = Literal["kept", "lost"]
 
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A channel from every machine of one role to every one of another. Faults have a budget over the whole run."""
+    """A channel from every machine of one role to every one of another. Faults have a budget over the whole run.
+
+    Attributes:
+        kinds: those that it may have, as the values of constants say; what it carries is held to the rules of each.
+        on_crash: the fate of messages on their way to an actor that crashes.
+    """
 
     name: str
     sender: str
@@ -320,6 +329,8 @@ class Channel:
     doc: str = ""
     place: Place = field(default=NOWHERE, compare=False)
     unbounded: str = ""  # why nothing need bound it
+    kinds: tuple[ChannelKind, ...] = ()
+    on_crash: Fate = "kept"
 
     @property
     def unordered(self) -> bool:
@@ -327,14 +338,24 @@ class Channel:
         return self.kind in ("bag", "multiset")
 
     @property
+    def numbered(self) -> bool:
+        """Returns whether its messages have numbers, whatever its kind: it is a mailbox in any case."""
+        return set(self.kinds) == {"mailbox"}
+
+    @property
     def repeats(self) -> bool:
-        """Returns whether recovery, or a duplicate of what a message answers, sends a message of it again."""
-        return self.kind != "fifo"
+        """Returns whether recovery, or a duplicate of what a message answers, may send a message of it again."""
+        return any(kind not in DURABLE_KINDS for kind in self.kinds)
+
+    @property
+    def durable(self) -> bool:
+        """Returns whether its messages are kept, each once, until they are received, whoever crashes."""
+        return self.kind in DURABLE_KINDS
 
     @property
     def waits(self) -> bool:
         """Returns whether a message that no transition takes waits until one does; else it is ignored."""
-        return self.kind in ("multiset", "set")
+        return self.kind in ("queue", "multiset", "set")
 
 
 @dataclass(frozen=True, slots=True)
@@ -500,6 +521,32 @@ class System:
 
     def channel_of(self, message: str) -> Channel:
         return next(c for c in self.channels.values() if message in c.messages)
+
+    @cached_property
+    def apart(self) -> frozenset[str]:
+        """The channels whose messages are numbered apart from all others of their two roles.
+
+        Two machines share a pair of numbers, one for each direction, unless several channels lead one way between
+        their roles, or only some of these join machines of equal index alone.
+        """
+        between: dict[frozenset[str], list[Channel]] = defaultdict(list)
+        for channel in self.channels.values():
+            between[frozenset((channel.sender, channel.receiver))].append(channel)
+        return frozenset(
+            channel.name
+            for channels in between.values()
+            if len({c.sender for c in channels}) < len(channels) or len({c.same_index for c in channels}) > 1
+            for channel in channels
+        )
+
+    def apart_of(self, message: str) -> str:
+        """The channel of a message, if it is numbered apart; else an empty word."""
+        name = self.channel_of(message).name
+        return name if name in self.apart else ""
+
+    def channel_named(self, name: str) -> Channel:
+        """The channel of a name, which may be that of a kind of message that it carries."""
+        return self.channel_of(name) if name in self.messages else self.channels[name]
 
     def received_by(self, role: str) -> Iterator[Message]:
         return (m for m in self.messages.values() if m.receiver == role)

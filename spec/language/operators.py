@@ -162,7 +162,7 @@ def instantiated(pattern: str, bound: Bound) -> Type | None:
     if pattern == "set[T]":
         return Set(bound.get("T"))  # type: ignore[arg-type]
     if pattern == "seq[T]":
-        return Seq(bound.get("T"))  # type: ignore[arg-type]
+        return Seq(bound.get("T"))
     if pattern == "option[T]":
         return Option(bound.get("T"))
     return WORDS.get(pattern) or bound.get(pattern)

@@ -1,13 +1,14 @@
 """The types of data, event fields and expressions, and the values that belong to them.
 
 Values are plain immutable Python: bool, int (int, time, instance and opaque), str (enum members), frozenset (set),
-tuple (map, by the order of its key's members; sequence) and None or the value itself (option).
+tuple (map, by the order of its key's members; sequence) and None or the value itself (option). Runs have maps over the
+machines of a dynamic role as entries (`SparseMap`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations, product
 from typing import Any, TypeAlias
@@ -82,11 +83,29 @@ class Set:
 
 @dataclass(frozen=True, slots=True)
 class Map:
+    """A value for each member of `key`.
+
+    Attributes:
+        rest: of a field whose keys are machines of a dynamic role, the value of each machine of which nothing has been
+            heard; `...` where there is no such one value.
+    """
+
     key: Enum | Instance
     of: Type
+    rest: Value = field(default=..., compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"map[{self.key}, {self.of}]"
+
+
+@dataclass(frozen=True, slots=True)
+class SparseMap(Map):
+    """A map over the machines of a dynamic role as a run has it: its values are entries, of any number of machines.
+
+    A value is a mapping from numbers of machines to what differs from `rest`.
+    """
+
+    rest: Value = field(default=..., compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +120,7 @@ class Option:
 class Seq:
     """A sequence, at most so many values long; of what an expression makes, only the values' type is known."""
 
-    of: Bool | Int | Time | Enum | Instance | None  # None: the empty sequence, before its type is known
+    of: Type | None  # no Option and no Opaque; None: the empty sequence, before its type is known
     most: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
@@ -137,6 +156,26 @@ def parts(type_: Type) -> Iterator[Type]:
     of = type_.of if isinstance(type_, Set | Map | Option | Seq) else None
     if of is not None:
         yield from parts(of)
+
+
+def holds_sequence(type_: Type) -> bool:
+    """Returns whether a value of a type is a sequence, or has one in it."""
+    return any(isinstance(part, Seq) for part in parts(type_))
+
+
+def over_members(type_: Type | None) -> bool:
+    """Returns whether it is a map over the machines of a dynamic role."""
+    return isinstance(type_, Map) and isinstance(type_.key, Instance) and type_.key.dynamic
+
+
+def with_rest(type_: Type) -> Type:
+    """The type of a field that begins as its type says: a map over a dynamic role has the first value of its cells."""
+    return replace(type_, rest=default(type_.of)) if isinstance(type_, Map) and over_members(type_) else type_
+
+
+def as_run(type_: Type) -> Type:
+    """The type of a field as a run has it: of a map over a dynamic role, entries."""
+    return SparseMap(type_.key, type_.of, type_.rest) if isinstance(type_, Map) and type_.rest is not ... else type_
 
 
 def members(type_: Enum | Instance) -> tuple[Value, ...]:
@@ -250,6 +289,8 @@ def in_range(type_: Type, value: Value) -> bool:
             return (low is None or value >= low) and (high is None or value <= high)
         case Time():
             return bool(value >= 0)
+        case SparseMap(of=of):
+            return all(in_range(of, v) for v in value.values())
         case Map(of=of):
             return all(in_range(of, v) for v in value)
         case Option(of=of) if of is not None and value is not None:
@@ -296,6 +337,23 @@ def agrees(expected: Type, actual: Type) -> bool:
             return type(expected) is type(actual) and (not isinstance(expected, (Enum, Instance)) or expected == actual)
 
 
+def wider(a: Type, b: Type) -> Type:
+    """The type that has the values of two types that agree: options where one has them, sequences of any length."""
+
+    def both(*inner: Type | None) -> Type | None:
+        known = [of for of in inner if of is not None]
+        return wider(known[0], known[-1]) if known else None
+
+    if isinstance(a, Option) or isinstance(b, Option):
+        return Option(both(*(kind.of if isinstance(kind, Option) else kind for kind in (a, b))))
+    match a, b:
+        case Map(key=key, of=one), Map(of=other):
+            return Map(key, wider(one, other))
+        case Seq(of=of_one), Seq(of=of_other):
+            return Seq(both(of_one, of_other))
+    return b if isinstance(a, UnknownType) or (isinstance(a, Set) and a.of is None) else a
+
+
 def show(type_: Type, value: Value) -> str:
     """A value as the language writes it."""
     match type_:
@@ -305,6 +363,9 @@ def show(type_: Type, value: Value) -> str:
             return f"{name}[{value}]" if indexed else name
         case Set(of=Enum() | Instance() as member):
             return "{" + ", ".join(show(member, v) for v in sorted(value, key=partial(position, member))) + "}"
+        case SparseMap(key=key, of=of, rest=rest) if isinstance(value, Mapping):
+            entries = [f"{show(key, k)}: {show(of, v)}" for k, v in sorted(value.items())]
+            return "{" + ", ".join([*entries, f"others: {show(of, rest)}"]) + "}"
         case Map(key=key, of=of):
             cells = zip(members(key), value, strict=True)
             return "{" + ", ".join(f"{show(key, k)}: {show(of, v)}" for k, v in cells) + "}"

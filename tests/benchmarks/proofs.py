@@ -43,11 +43,9 @@ undecided what an idle one proves.
 ## What is not proved, and what it would need
 
 - **Majorities.** That no two nodes lead in one term follows from this: two sets, each of more than half of the nodes,
-  have a common member. The prover knows that a size is at most the whole's and that a subset is no larger, but no
-  fact about two sets that overlap. It would need: two sets without a common member have together at most as many
-  members as there are. The sizes here depend on a node, so that is a fact for each two nodes, and the solver has to
-  find the common member. The votes that a node has counted have to be those that were sent to it, which says of each
-  vote that there is a message, as below.
+  have a common member. The prover knows that of sizes that are multiplied (`2 * len(votes) > nodes`), and so proves an
+  election in which votes are no messages. Here the votes that a node has counted have to be those that were sent to
+  it, which says of each vote that there is a message, as below.
 - **Numbers of messages.** That at most one message is on its way can be said (`len(pending(grant)) <= 1`), and proves
   the lock server and the token ring over a `bag`. Other numbers are not counted.
 - **That there is a message.** A step has to be shown to put it there: the solver has to find the place that the step

@@ -27,6 +27,7 @@ ALL = (
     "recovery",
     "size",
     "idle",
+    "calendars",
     "end_to_end",
     "verify",
     "verify_long",

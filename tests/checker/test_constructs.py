@@ -25,7 +25,7 @@ from tests.impl.compiler.twin import walk
 from tests.systems import CONSTRUCTS, files_of, written
 
 SYSTEMS = sorted(path.name for path in CONSTRUCTS.iterdir())
-RUN = ("begins", "captures", "circle", "maps", "others", "passes", "places")
+RUN = ("begins", "captures", "channels", "circle", "maps", "nested", "others", "passes", "places", "urgent")
 
 
 @pytest.fixture(params=SYSTEMS)

@@ -12,8 +12,8 @@ INTRODUCTION = """\
 # The command line
 
 `leasehold VERB`. SYSTEM is the name of a system that comes with Leasehold (`lease`, `two_phase_commit`,
-`three_phase_commit`, `three_phase_commit_termination`, `contention`) or a folder that holds `system.yaml`;
-where both exist, write `./lease` for the folder.
+`three_phase_commit`, `three_phase_commit_termination`, `contention`, `delegation`, `group`,
+`grace_period`) or a folder that holds `system.yaml`; where both exist, write `./lease` for the folder.
 
 Results go to the standard output, what is wrong with a specification or command to the standard error (with `--json`,
 and for `lint`, to the standard output as well). On a terminal a line says how far a search has come. Into a file or a
@@ -61,6 +61,7 @@ FAULT_KEYS = {
     "convergence": "`legal_states`, `recovery_states`, `other_ends`, `converges`, and where runs have a common bound "
     "`worst_steps` and `worst_exchanges`; null where the search was cut short",
     "why_not_asked": "why it is not checked whether the system stabilises, such as `interrupted`; empty where it is",
+    "without_effect": "faults of the budget that can strike nothing in this system, each with the reason",
 }
 SYMMETRY_KEYS = {
     "symmetry": "`groups`: roles whose instances change places, those that do so together in one list; `orbits`, and "
@@ -167,7 +168,7 @@ PATH_KEYS = {
 }
 STEP_KEYS = {
     "title": "the step in words",
-    "kind": "deliver, duplicate, local, tick, clock, lose, crash, recover, halt, retry, partition, heal or skew",
+    "kind": "deliver, duplicate, local, tick, clock, lose, crash, recover, halt, retry, partition, heal, skew or drift",
     "machine": "the machine that took it; null for the clock",
     "event": "what it consumed",
     "fields": "the event's fields, as the language writes them",
@@ -303,7 +304,19 @@ MACHINE_KEYS = {
     "data": "the fields of its record, by name",
     "times": "which of them are times",
 }
+CLIENT_KEYS = {"client": "the client that has demanded it; empty: the operator has, or nobody"}
+CLIENTS_KEYS = {
+    "actor": "whose client it is",
+    "client": "its name",
+    "may": "what it may do: `view`, `demand`, `operate`; none where the file has it no more, and it has leases",
+    "leases": "the leases that it has",
+    "leases_most": "its quota of these, or null",
+    "unit_ticks": "what is charged in the period of now, or null where it has no quota of that",
+    "unit_ticks_most": "its quota in each period, or null",
+    "per": "the length of a period in ticks, or null",
+}
 SHOWN_KEYS = {
+    **CLIENT_KEYS,
     "shown": "the fields of its record, as the language writes them; of a map, cells that are as at first are counted",
     "peers": "who plays its neighbours",
     "wish": "what a client wants of it, or null",
@@ -526,6 +539,9 @@ def page() -> Iterator[str]:
     yield "A machine has:"
     yield ""
     yield from table(MACHINE_KEYS)
+    yield "A machine of `leases` has besides:"
+    yield ""
+    yield from table(CLIENT_KEYS)
     yield "`show --json` has `lease`, `now` and `machines`; there a machine has besides:"
     yield ""
     yield from table(SHOWN_KEYS)
@@ -535,6 +551,9 @@ def page() -> Iterator[str]:
     yield "A unit has the keys of a machine, `lease` of which is the one that had it last, and:"
     yield ""
     yield from table(UNIT_KEYS)
+    yield "`clients --json` has `clients`, each with:"
+    yield ""
+    yield from table(CLIENTS_KEYS)
     yield "`tell --json` has `lease` or `unit`, `machine`, `kind`, `transition` and `reason`."
     yield "`explain --json`:"
     yield ""

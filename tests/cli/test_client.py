@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from leasehold.cli import client
 from leasehold.cli.client import close, fields_given, leases, length, moment, show
 from leasehold.faults.simulation.lease import Cluster
-from tests.impl.server.test_acknowledged import kept, peers_of
+from tests.impl.server.test_acknowledged import kept, unknown
 from tests.impl.server.test_control import listening
 
 ABOUT = {"now": 5, "tick_seconds": 0.5}
@@ -88,7 +88,7 @@ async def test_a_demand_whose_lease_has_not_begun_is_listed_and_withdrawn(tmp_pa
         await c.kill("tenant")
         kept(c, "tenant:1")
         await c.start("tenant")
-        del peers_of(c)["broker"]
+        unknown(c, "broker")
         await c.advance(2)
         async with listening(c.tenant, c.system, tmp_path / "a.sock"):
             listed = await leasehold(leases)

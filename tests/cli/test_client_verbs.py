@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
@@ -156,6 +157,58 @@ async def test_each_option_of_a_demand_is_sent_on(tmp_path: Path) -> None:
             assert (refused.exit_code, f"takes demands ({at})" in refused.output) == (1, True)
         again = await leasehold("demand", "--units", "1", "--until", "90", "--lease", "tenant:9")
         assert (again.exit_code, "was asked for already" in again.output) == (1, True)
+
+
+@pytest.mark.real_time
+async def test_slices_are_said_listed_and_removed(tmp_path: Path) -> None:
+    async with running(tmp_path) as (c, leasehold):
+        assert (await leasehold("slice")).output.split("\n")[1].strip() == "no slices"
+        said = await leasehold(
+            "slice", "web", "--property", "user=physics", "--configuration", "image=[red]", "--local", "a=1"
+        )
+        assert (said.exit_code, said.output) == (0, "web\n")
+        demanded = ("demand", "--units", "1", "--until", "90")
+        first = await leasehold(*demanded, "--slice", "web")
+        assert first.output == "tenant:1\n", first.output
+        await leasehold(*demanded)
+        wish = c.wish("tenant:1")
+        assert wish is not None
+        assert wish.slice == "web"
+        lists = {"properties": {"user": "physics"}, "configuration": {"image": "[red]"}, "local": {"a": 1}}
+        rows = json.loads((await leasehold("slice", "--json")).output)
+        assert rows == {"slices": [{"slice": "web", **lists, "leases": ["tenant:1"]}]}
+        shown = (await leasehold("slice")).output.splitlines()[1]
+        assert re.split("  +", shown.strip()) == ["web", "user=physics", "image=[red]", "a=1", "tenant:1"]
+        for at in ("", "tenant"):
+            found = json.loads((await leasehold("leases", "--slice", "web", "--json", at=at)).output)["leases"]
+            assert {row["lease"] for row in found} == {"tenant:1"}
+        assert len(found) == 1
+        assert "no leases" in (await leasehold("leases", "--slice", "other")).output
+        for words, message in (
+            (("--remove",), "slice 'web' has leases (tenant:1)"),
+            (("--remove", "--local", "a=1"), "a slice is removed, or has properties"),
+        ):
+            refused = await leasehold("slice", "web", *words)
+            assert (refused.exit_code != 0, message in refused.output) == (True, True), refused.output
+        assert "name the slice" in (await leasehold("slice", "--remove")).output
+        wrong = await leasehold(*demanded, "--slice", "wbe")
+        assert "there is no slice 'wbe'; did you mean web?" in wrong.output
+        await leasehold("slice", "web")
+        assert json.loads((await leasehold("slice", "--json")).output)["slices"][0]["properties"] == {}
+        await leasehold("close", "tenant:1")
+        await c.settle()
+        assert "tenant:1" in (await leasehold("leases", "--slice", "web", "--all")).output, "its record says it"
+        assert "no leases" in (await leasehold("leases", "--slice", "web")).output
+        assert (await leasehold("slice", "web", "--remove")).exit_code == 0
+        assert "no slices" in (await leasehold("slice")).output
+
+
+@pytest.mark.real_time
+async def test_a_lease_that_has_not_begun_is_listed_with_its_slice(tmp_path: Path) -> None:
+    async with running(tmp_path) as (c, leasehold):
+        await leasehold("slice", "web")
+        c.tenant.table.metadata["wish of tenant:7"] = b'{"units":1,"until":9,"term":1,"slice":"web"}'
+        assert "tenant:7" in (await leasehold("leases", "--slice", "web")).output
 
 
 @pytest.mark.real_time

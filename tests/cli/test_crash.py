@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import shutil
 from collections.abc import Iterator
 from functools import reduce
 from itertools import permutations, product
@@ -27,6 +28,7 @@ from tests.cli.conftest import LIGHT, Run, as_json
 from tests.systems import files_of, write
 
 SMALL = ("two_phase_commit", "--set", "participants=1")
+SAGA = Path(__file__).resolve().parents[2] / "examples/saga"
 CASE = ("asking/voting", "crash:participant/voting#after-commit")
 ASKED = files_of("cli/systems/asked")
 SHY = files_of("cli/systems/shy")
@@ -83,6 +85,29 @@ def test_a_search_that_was_cut_short_promises_nothing(run: Run) -> None:
     assert re.search(r"^crash=2,duplicate=1,lose=1 .* cut off: stopped after 0 s$", done.stdout, re.M)
     assert "\nnot checked whether it stabilises: stopped after 0 s\n" in done.stdout
     assert "hold under these faults" not in done.stdout
+
+
+def test_explore_names_ends_where_a_run_comes_to_rest_and_the_system_has_none(run: Run, tmp_path: Path) -> None:
+    hint = "if the system may rest there:  name the condition under `ends` in invariants.yaml"
+    options = ("--faults", "crash=1", "--keep-going", "--brief")
+    bare = run("explore", str(SAGA), *options).stdout
+    assert "does not stabilise" in bare
+    assert bare.splitlines()[-1] == hint
+    ended = shutil.copytree(SAGA, tmp_path / "ended")
+    with (ended / "invariants.yaml").open("a") as file:
+        file.write("ends: {over: trip.state == travelling}\n")
+    done = run("explore", str(ended), *options).stdout
+    assert "does not stabilise" in done
+    assert hint not in done
+
+
+def test_explore_says_which_faults_strike_nothing_and_which_do_not_stop(run: Run) -> None:
+    done = run("explore", *SMALL, "--faults", "drift=10,lose=1")
+    assert "\ndrift strikes nothing: there is no clock\n" in done.stdout
+    assert "lose strikes nothing" not in done.stdout
+    assert done.stdout.endswith(
+        "\nfaults lose=1,drift=10\nnot checked whether it stabilises: clocks continue to differ\n"
+    )
 
 
 @pytest.mark.long

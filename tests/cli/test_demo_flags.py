@@ -15,6 +15,7 @@ def test_every_combination_of_flags_is_in_the_table() -> None:
     assert {flag for option in demo.params if getattr(option, "is_flag", False) for flag in option.opts} == {
         *FLAGS,
         "--json",
+        "--kill-each",
     }
 
 

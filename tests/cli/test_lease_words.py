@@ -31,6 +31,7 @@ MACHINE: dict[str, Any] = {
     "times": [],
     "shown": {},
     "peers": {"broker": "b", "authority": ""},
+    "client": "",
     "wish": None,
     "undecided": None,
     "units": [],
@@ -99,6 +100,10 @@ WAITS = ["  It waits since tick 90 (20 s ago), and no timer ends that, for:", " 
         (
             {"wish": {"units": 2, "until": 130, "term": 10}},
             ["  Somebody wants 2 units for another 60 s, in terms of 20 s."],
+        ),
+        (
+            {"client": "alice", "wish": {"units": 2, "until": 130, "term": 10}},
+            ["  alice wants 2 units for another 60 s, in terms of 20 s."],
         ),
         (
             {"wish": {"units": 1, "until": 100, "term": 10, "type": "big", "start": 101, "after": ["a:1", "b:2"]}},

@@ -19,6 +19,7 @@ from leasehold.impl.events.lines import write_lines
 from leasehold.impl.identity import trust_file
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust import Trust, add
+from leasehold.impl.server import client as server_client
 
 OLD, NEW = PrivateKey.generate().public, PrivateKey.generate().public
 ABOUT = {
@@ -52,6 +53,28 @@ MACHINE = {
     "asks": [],
 }
 UNIT = {**MACHINE, "unit": "node-a"}
+QUERY = {
+    "name": "market",
+    "now": 1_000,
+    "tick_seconds": 1.0,
+    "answers": {
+        "broker": {
+            "inventory": [
+                {"type": "gpu", "site": "rack", "units": 3, "free": [{"from": 1_000, "until": 1_060, "units": 2}]},
+                {"type": "node", "site": "rack", "units": 1, "free": [{"from": 1_060, "until": 1_090, "units": 1}]},
+            ]
+        }
+    },
+}
+CLIENT = {
+    "client": "alice",
+    "may": ["view"],
+    "leases": 1,
+    "leases_most": 2,
+    "unit_ticks": None,
+    "unit_ticks_most": None,
+    "per": None,
+}
 
 # By verb its arguments, and by option what is given to it, with what it needs beside it.
 VERBS: dict[str, tuple[str, dict[str, str]]] = {
@@ -68,9 +91,26 @@ VERBS: dict[str, tuple[str, dict[str, str]]] = {
             "--configuration": "--configuration image=web",
             "--local": "--local team=blue",
             "--after": "--after tenant:1",
+            "--group": "--group job --of 2",
+            "--of": "--group job --of 2",
+            "--broker": "--broker market",
+            "--site": "--site rack",
+            "--least": "--least 1",
+            "--least-term": "--least-term 30s",
+            "--latest-start": "--latest-start 1h",
+            "--slice": "--slice web",
         },
     ),
-    "leases": ("", {"--all": "--all"}),
+    "leases": ("", {"--all": "--all", "--slice": "--slice web"}),
+    "slice": (
+        "web",
+        {
+            "--property": "--property user=physics",
+            "--configuration": "--configuration image=web",
+            "--local": "--local team=blue",
+            "--remove": "--remove",
+        },
+    ),
     "show": ("tenant:1", {}),
     "extend": (
         "tenant:1 --units 2",
@@ -79,6 +119,8 @@ VERBS: dict[str, tuple[str, dict[str, str]]] = {
     "close": ("tenant:1", {}),
     "begin": ("coordinator begin", {"--lease": "--lease tenant:7"}),
     "units": ("", {}),
+    "clients": ("", {}),
+    "query": ("", {"--type": "--type tape"}),
     "tell": ("tenant:1 close", {"--machine": "--machine broker"}),
     "recover": ("tenant:1", {}),
     "add-actor": (
@@ -91,7 +133,8 @@ VERBS: dict[str, tuple[str, dict[str, str]]] = {
     "readdress": ("known http://b:2", {}),
     "trust": ("", {}),
 }
-COMMON = {"--json": "--json", "--at": "--at elsewhere", "--trust": "--trust other.yaml"}
+SELECTS = (("query", "--type"), ("leases", "--slice"))  # options that select what is shown
+COMMON = {"--json": "--json", "--as": "--as own.key", "--at": "--at elsewhere", "--trust": "--trust other.yaml"}
 
 
 def commands() -> dict[str, click.Command]:
@@ -111,9 +154,10 @@ class Asked:
 
     def __init__(self, path: Path, limit: float, heard: list[Any]) -> None:
         self.path, self.heard = path, heard
+        heard.append(len(server_client._acting))  # whether what is asked is signed
 
     def get(self, *place: str) -> Any:
-        known = {"about": ABOUT, "leases": [ROW, OVER], "units": [UNIT]}
+        known = {"about": ABOUT, "leases": [ROW, OVER], "units": [UNIT], "clients": [CLIENT], "query": QUERY}
         known["events"] = {"first": 1, "last": 0}
         return [MACHINE] if len(place) > 1 and place[0] == "leases" else known[place[0]]
 
@@ -139,6 +183,7 @@ def outcome(verb: str, words: str, folder: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(client, "sockets", sockets)
     monkeypatch.setattr(client, "Client", lambda path, limit: Asked(path, limit, heard))
     before = add(Trust(), "known", "broker", OLD)
+    PrivateKey.generate().save(Path("own.key"))
     trust_file.save(Path("trust.yaml"), before)
     trust_file.save(Path("other.yaml"), add(before, "another", "broker", PrivateKey.generate().public))
     done = CliRunner().invoke(commands()[verb], words.split())
@@ -151,7 +196,8 @@ def test_an_option_does_something(verb: str, option: str, tmp_path: Path, monkey
     words, given = VERBS[verb]
     without = outcome(verb, words, tmp_path / "without", monkeypatch)
     heard, written, printed = outcome(verb, f"{words} {(COMMON | given)[option]}", tmp_path / "with", monkeypatch)
-    if option in ("--json", "--all") or verb == "trust":  # they are about what is shown
+    shows = option in ("--json", "--all") or verb == "trust" or (verb, option) in SELECTS
+    if shows:
         assert printed != without[2]
     else:
         assert (heard, written) != without[:2]

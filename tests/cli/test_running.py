@@ -64,7 +64,7 @@ def test_a_lease_from_the_command_line(fleet: Fleet) -> None:
     )
     listed = json.loads(leasehold(fleet, "leases", "--json"))
     assert listed.keys() == reference.LEASES_KEYS.keys()
-    assert listed["leases"][0].keys() == reference.MACHINE_KEYS.keys()
+    assert listed["leases"][0].keys() == {**reference.MACHINE_KEYS, **reference.CLIENT_KEYS}.keys()
     (machine, *_) = json.loads(leasehold(fleet, "show", lease, "--json"))["machines"]
     assert machine.keys() == {**reference.MACHINE_KEYS, **reference.SHOWN_KEYS}.keys()
     table = leasehold(fleet, "leases")

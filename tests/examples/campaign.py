@@ -26,10 +26,12 @@ from typing import Any
 from tests.chaos.observer import tracebacks, wait
 from tests.examples.judges import (
     Access,
+    LogLook,
     NodeLook,
     Operation,
     StoreLook,
     judge_mutex,
+    judge_raft,
     judge_register,
     judge_ring,
 )
@@ -325,8 +327,80 @@ def play_ring(run: Run, result: Result) -> None:
     result.violations += judge_ring(len(numbers), looks, last)
 
 
+# Raft
+
+
+class RaftClock:
+    """Clients that ask for commands, the timers of nodes, and one who looks at all of them."""
+
+    def __init__(self, run: Run) -> None:
+        self.run, self.looks, self.asked = run, list[LogLook](), 0
+        self.numbers = {actor: n for n, actor in enumerate(actors_of(run.members, "node"))}
+        self.settled = threading.Event()
+        self._chance = random.Random(run.chance.random())
+
+    def look(self, actor: str) -> LogLook | None:
+        if (seen := self.run.members.look(actor)) is None:
+            return None
+        log = tuple(zip(seen["log"], seen["commands"], strict=True))
+        leads = seen["state"] == "leader"
+        self.looks.append(LogLook(self.numbers[actor], seen["term"], seen["voted_for"], leads, log, seen["commit"]))
+        return self.looks[-1]
+
+    def work(self) -> None:
+        """Has leaders beat, asks them for commands, and has nodes time out, until everything is settled.
+
+        Now and then a node times out although another leads, so that leaders change. In the end each leader is asked
+        for one command of its term, so that it commits its log.
+        """
+        tell = self.run.members.tell
+        while not self.settled.wait(LOOK_SECONDS):
+            seen = {actor: self.look(actor) for actor in self.numbers}
+            leaders = {actor: look for actor, look in seen.items() if look is not None and look.leads}
+            calm = self.run.over.is_set()
+            for actor, look in leaders.items():
+                tell(actor, "beat")
+                if self._chance.random() < 0.5 and not (calm and look.log and look.log[-1][0] == look.term):
+                    self.asked += tell(actor, "command", value=self.asked + 1)
+            if self._chance.random() < (0.3 if not leaders else 0.0 if calm else 0.05):
+                tell(self._chance.choice(list(seen)), "timeout")
+
+    def last(self) -> dict[int, LogLook]:
+        """The last look at each node."""
+        newest: dict[int, LogLook] = {}
+        for look in list(self.looks):
+            newest[look.node] = look
+        return newest
+
+    def agreed(self) -> bool:
+        last = self.last()
+        return len(last) == len(self.numbers) and all(
+            0 < look.commit == len(look.log) and look.log == last[0].log for look in last.values()
+        )
+
+
+def play_raft(run: Run, result: Result) -> None:
+    clock = RaftClock(run)
+    run.thread(clock.work)
+    run.chaos()
+    result.violations += run.kill_all()
+    run.over.set()
+    if not wait(clock.agreed, SETTLE_SECONDS):
+        result.violations.append("not all nodes come to have committed the same")
+    clock.settled.set()
+    result.violations += run.join()
+    last = clock.last()
+    result.done = {
+        "looks": len(clock.looks),
+        "terms": len({look.term for look in clock.looks if look.leads}),
+        "committed": max(look.commit for look in last.values()),
+    }
+    result.violations += judge_raft(clock.looks, last)
+
+
 PLAYS: Mapping[str, tuple[Callable[[Run, Result], None], Mapping[str, int]]] = {
     "mutex": (play_mutex, {"clients": 3}),
+    "raft": (play_raft, {"nodes": 3, "entries": 30}),
     "register": (play_register, {"clients": 3}),
     "ring": (play_ring, {"nodes": 6}),
 }

@@ -149,3 +149,53 @@ def judge_ring(nodes: int, looks: Sequence[NodeLook], last: Mapping[int, NodeLoo
     if leaders != [highest]:
         found[f"at last there lead: {leaders}"] = None
     return list(found)
+
+
+@dataclass(frozen=True, slots=True)
+class LogLook:
+    """A node's record in Raft: its term, vote (None: none yet) and role, its log, and how much is committed.
+
+    Attributes:
+        log: the term and the command of each entry.
+    """
+
+    node: int
+    term: int
+    vote: int | None
+    leads: bool
+    log: tuple[tuple[int, int], ...]
+    commit: int
+
+    @property
+    def committed(self) -> tuple[tuple[int, int], ...]:
+        return self.log[: self.commit]
+
+
+def judge_raft(looks: Sequence[LogLook], last: Mapping[int, LogLook]) -> list[str]:
+    """Returns what contradicts Raft: two leaders or two votes in a term, or committed entries that differ or change.
+
+    Args:
+        looks: those at one node in their order.
+        last: at each node when all is over, and has come to every node.
+    """
+    found: dict[str, None] = {}
+    leaders, votes, before = dict[int, int](), dict[tuple[int, int], int](), dict[int, LogLook]()
+    longest: tuple[tuple[int, int], ...] = ()
+    for look in [*looks, *last.values()]:
+        if look.leads and leaders.setdefault(look.term, look.node) != look.node:
+            found[f"nodes {leaders[look.term]} and {look.node} lead in term {look.term}"] = None
+        if look.vote is not None and votes.setdefault((look.node, look.term), look.vote) != look.vote:
+            found[f"node {look.node} has two votes in term {look.term}"] = None
+        earlier = before.get(look.node, look)
+        if look.term < earlier.term:
+            found[f"node {look.node} goes back from term {earlier.term} to {look.term}"] = None
+        if look.committed[: earlier.commit] != earlier.committed:
+            found[f"node {look.node} had committed {earlier.committed}, and has {look.committed}"] = None
+        shorter, longer = sorted((longest, look.committed), key=len)
+        if longer[: len(shorter)] != shorter:
+            found[f"{shorter} and {longer} are committed"] = None
+        before[look.node], longest = look, longer
+    for node, look in last.items():
+        if look.committed != longest:
+            found[f"node {node} has committed {look.committed} at last, and {longest} was"] = None
+    return list(found)

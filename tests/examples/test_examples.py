@@ -20,7 +20,7 @@ from leasehold.spec import load
 EXAMPLES = sorted(path.parent for path in (Path(__file__).parents[2] / "examples").glob("*/system.yaml"))
 
 
-LONG = {"register"}
+LONG = {"raft", "register"}
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,12 @@ import pytest
 
 from tests.examples.judges import (
     Access,
+    LogLook,
     NodeLook,
     Operation,
     StoreLook,
     judge_mutex,
+    judge_raft,
     judge_register,
     judge_ring,
 )
@@ -159,3 +161,30 @@ def test_an_election_of_the_highest_passes() -> None:
 )
 def test_another_leader_is_refused(looks: list[NodeLook], last: dict[int, NodeLook], words: str) -> None:
     assert words in judge_ring(3, looks, last)
+
+
+def node(number: int, term: int, log: str = "", commit: int = 0, *, leads: bool = False, vote: int = 0) -> LogLook:
+    """A look at a node of Raft; each entry of its log has the term that is its digit, and that command."""
+    return LogLook(number, term, vote, leads, tuple((int(digit), int(digit)) for digit in log), commit)
+
+
+def test_logs_that_agree_pass() -> None:
+    last = {0: node(0, 3, "13", 2), 1: node(1, 3, "13", 2, leads=True)}
+    assert judge_raft([], last) == []
+    overwritten = [node(0, 1, "1", 0, leads=True), node(1, 2, "2", 0, leads=True), node(0, 2, "2", 1)]
+    assert judge_raft(overwritten, {}) == []
+
+
+@pytest.mark.parametrize(
+    ("looks", "last", "words"),
+    [
+        ([node(0, 1, leads=True), node(1, 1, leads=True)], {}, "lead in term 1"),
+        ([node(0, 1, vote=1), node(0, 1, vote=2)], {}, "two votes in term 1"),
+        ([node(0, 2), node(0, 1)], {}, "goes back from term 2"),
+        ([node(0, 1, "1", 1), node(0, 2, "1", 0)], {}, "had committed"),
+        ([node(0, 1, "1", 1), node(1, 2, "2", 1)], {}, "are committed"),
+        ([node(0, 1, "1", 1)], {1: node(1, 1, "1", 0)}, "at last"),
+    ],
+)
+def test_logs_that_differ_are_refused(looks: list[LogLook], last: dict[int, LogLook], words: str) -> None:
+    assert any(words in violation for violation in judge_raft(looks, last))

@@ -24,9 +24,9 @@ from leasehold.checker.mutation.operators import RULES
 from leasehold.checker.verify.queries import Queries, claim_text, end_claim
 from leasehold.checker.verify.schema import Tables
 from leasehold.checker.verify.sql.dialects import DIALECTS
-from leasehold.spec import SHIPPED, load
+from leasehold.spec import load
 from leasehold.spec.language.model import Property, System
-from tests.invariants.stored import Change, Counterexample, Stored, drawn_by_hand, read, unviolated
+from tests.invariants.stored import SEARCHED, Change, Counterexample, Stored, drawn_by_hand, read, unviolated
 from tests.mutants.mutant import mutants
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -182,7 +182,7 @@ def asked(s: ShippedSystem, p: Property) -> str:
 
 
 def index() -> Iterator[str]:
-    systems = [ShippedSystem(name) for name in SHIPPED]
+    systems = [ShippedSystem(name) for name in SEARCHED]
     claims = [(s, p) for s in systems for p in s.properties.values()]
     wanted = [(s, p) for s, p in claims if p.kind != "sometimes"]
     examples = [s.stored.counterexamples[p.name] for s, p in wanted if p.name in s.stored.counterexamples]
@@ -386,7 +386,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Prints docs/invariants.md, or the pages below it.")
     parser.add_argument("--pages", action="store_true", help="print the pages in docs/invariants, as JSON by name")
     if parser.parse_args().pages:
-        print(json.dumps({name: text(page(s, name)) for s in map(ShippedSystem, SHIPPED) for name in s.pages}))
+        print(json.dumps({name: text(page(s, name)) for s in map(ShippedSystem, SEARCHED) for name in s.pages}))
     else:
         print(text(index()), end="")
 

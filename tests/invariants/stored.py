@@ -24,10 +24,12 @@ from leasehold.checker.mutation.operators import Mutation
 from leasehold.checker.verify.queries import claim_text
 from leasehold.faults.model import Budget
 from leasehold.reports.mermaid import path_mermaid
+from leasehold.spec import SHIPPED
 from leasehold.spec.language import types as t
 from leasehold.spec.language.model import Property, System
 
 FOLDER = File(__file__).parent
+SEARCHED = tuple(name for name in SHIPPED if (FOLDER / f"{name}.json").is_file())  # systems that were searched
 _INDEX = re.compile(r"\[\d+\]")
 
 

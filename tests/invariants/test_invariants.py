@@ -12,12 +12,12 @@ from leasehold.checker.explore.properties import only_these
 from leasehold.checker.mutation.battery import SystemLoader
 from leasehold.checker.mutation.operators import Mutation, mutations, refused
 from leasehold.faults.model import Budget
-from leasehold.spec import SHIPPED, load
+from leasehold.spec import load
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.model import Send
 from tests.invariants.page import ShippedSystem, page
 from tests.invariants.search import Campaign, applied, counterexample
-from tests.invariants.stored import Change, Counterexample, drawn, drawn_by_hand, read, unviolated
+from tests.invariants.stored import SEARCHED, Change, Counterexample, drawn, drawn_by_hand, read, unviolated
 from tests.sampled import one_in
 
 CRASH = Budget(crash=1)
@@ -51,7 +51,7 @@ def again(system: str, name: str) -> Counterexample:
 
 def some(quick: bool) -> list[tuple[str, str]]:
     found = []
-    for system in SHIPPED:
+    for system in SEARCHED:
         names = sorted(read(system).counterexamples, key=lambda n: read(system).counterexamples[n].steps)
         few = QUICK.get(system, 2)
         step = max(1, len(names) // few)
@@ -73,7 +73,7 @@ def test_each_stored_mutant_violates_its_property_so(system: str, name: str) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("system", SHIPPED)
+@pytest.mark.parametrize("system", SEARCHED)
 def test_a_mutant_violates_what_is_said_and_nothing_else(system: str) -> None:
     campaign = Campaign(system)
     for name, stored in read(system).counterexamples.items():
@@ -81,7 +81,7 @@ def test_a_mutant_violates_what_is_said_and_nothing_else(system: str) -> None:
         assert counterexample(campaign.system, tried, campaign.wanted[name]) == stored
 
 
-@pytest.mark.parametrize("system", SHIPPED)
+@pytest.mark.parametrize("system", SEARCHED)
 def test_every_property_has_a_counterexample_or_a_reason_why_not(system: str) -> None:
     wanted = {p.name for p in ShippedSystem(system).properties.values() if p.kind != "sometimes"}
     violated, not_violated = set(read(system).counterexamples), set(unviolated(system))
@@ -89,7 +89,7 @@ def test_every_property_has_a_counterexample_or_a_reason_why_not(system: str) ->
     assert not violated & not_violated
 
 
-@pytest.mark.parametrize("system", SHIPPED)
+@pytest.mark.parametrize("system", SEARCHED)
 def test_a_stored_mutant_is_one_of_the_system(system: str) -> None:
     for stored in read(system).counterexamples.values():
         assert stored.changes
@@ -97,14 +97,14 @@ def test_a_stored_mutant_is_one_of_the_system(system: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("system", SHIPPED)
+@pytest.mark.parametrize("system", SEARCHED)
 def test_a_stored_mutant_is_a_specification(system: str) -> None:
     original = loader(system)()
     for stored in read(system).counterexamples.values():
         assert not refused(original, applied(changes_of(system, stored), original))
 
 
-@pytest.mark.parametrize("system", SHIPPED)
+@pytest.mark.parametrize("system", SEARCHED)
 def test_each_property_has_its_section(system: str) -> None:
     shipped = ShippedSystem(system)
     headings = {

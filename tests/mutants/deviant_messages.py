@@ -69,7 +69,7 @@ class TasksBeforeCommit(OfRoles):
                     cost=(*action.cost, self.at[c.budget]),
                 )
                 crash.consumed = action
-                yield crash, self._down(new, c.actors)
+                yield crash, self._down(new, c)
 
     def effects(self, s: State, action: Action) -> list[Any]:
         if isinstance(action, _Uncommitted):

@@ -11,7 +11,7 @@ from leasehold.checker.explore.layout import State, closed, opened
 from leasehold.checker.explore.reference import Steps
 from leasehold.faults.model import Budget
 from leasehold.faults.model.lowering import UP
-from leasehold.spec.language.lower import ModelActor
+from leasehold.spec.language.lower import Crash, ModelActor
 from leasehold.spec.language.model import Send, System
 from leasehold.spec.language.types import Value
 from tests.mutants.deviant import Deviant
@@ -108,10 +108,10 @@ class FieldNotSaved(Deviant):
         every = [f"{role.name}.{name}" for role in system.roles.values() for name in role.data]
         self.lost = [self.known(a, every).partition(".")[::2] for a in self.arguments]
 
-    def _down(self, s: Any, actors: Sequence[ModelActor]) -> State:
+    def _down(self, s: Any, crash: Crash, recovering: ModelActor | None = None) -> State:
         new = opened(s)
-        stopped = [a for a in actors if new[self.up[a.name]] is UP]
+        stopped = [a for a in crash.actors if a is recovering or new[self.up[a.name]] is UP]
         for role, instance in (m for a in stopped for m in a.machines):
             for name in (field for owner, field in self.lost if owner == role):
                 new[self.layout.at(role, instance, name)] = self.system.roles[role].data[name].initial
-        return super()._down(new, stopped)
+        return super()._down(new, crash, recovering)

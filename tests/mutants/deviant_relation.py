@@ -113,10 +113,11 @@ class DeviantRelation(TransitionRelation):
         content: Content,
         done: Done,
         again: bool,
+        me: Term = None,
     ) -> None:
         if not again and channel.kind == "mailbox" and channel.sender in self._losing_count:
             self._require_free_number(work, channel, message, lane, content, done)
-        super()._put_in(work, channel, message, lane, content, done, again)
+        super()._put_in(work, channel, message, lane, content, done, again, me)
 
     @property
     def _losing_count(self) -> set[str]:

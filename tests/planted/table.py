@@ -4,6 +4,7 @@
 |---|---|---|---|
 | `running.yaml` | the running system | edits in the process, or a copy | `campaigns/seeded.py`, or a test |
 | `prover.yaml` | the prover, that make false proofs | edits in the process | `campaigns/prover.py --errors` |
+| `forms.yaml` | the forms of states, in C | a copy that is compiled | `checker/explore/test_canonical.py` |
 | `lease.yaml` | the lease's specification | edits of its text, deviations of its machines | `mutants/test_mutants.py` |
 | `logs.yaml` | who writes or keeps a log | another value of a field | `checker/conform/test_alterations.py` |
 | `../paper/breaks.yaml` | who keeps no rule of the paper | edits in a copy | tests of the rule: `campaigns/paper.py` |

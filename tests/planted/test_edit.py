@@ -13,7 +13,7 @@ import pytest
 from leasehold.impl.core import stepping
 from leasehold.impl.core.stepping import step_of, with_cell
 from tests.planted.edit import ROOT, Edit, EditError, in_folder, in_process
-from tests.planted.table import Mistake, bugs, named
+from tests.planted.table import Mistake, bugs, mistakes, named
 
 STEPPING = "impl/core/stepping.py"
 OLDER = Edit(STEPPING, "            if number <= last:", "            if number < last:")
@@ -46,7 +46,7 @@ def test_mistakes_are_planted_and_taken_out_again() -> None:
 def made() -> stepping.Step:
     """A step of a machine with one state and one message, as a compiled system has them."""
     act = stepping.unmoved(stepping.UNKNOWN, 1)
-    return step_of({"s": {"m": act}}, 1, 2, {}, frozenset(), {"s": lambda record: ()})
+    return step_of({"s": {"m": act}}, 1, 2, {}, frozenset(), {"s": lambda record: ()}, lambda record, at: (at,))
 
 
 def test_a_function_that_was_made_before_has_the_mistake_as_well() -> None:
@@ -117,3 +117,11 @@ def test_a_folder_is_as_before_after_an_edit(tmp_path: Path) -> None:
 
 def test_every_file_that_is_edited_is_one_of_the_repository() -> None:
     assert all((ROOT / edit.file).is_file() for bug in bugs() for edit in bug.edits)
+
+
+@pytest.mark.parametrize("file", ["prover.yaml", "running.yaml", "forms.yaml"])
+def test_each_mistake_has_its_place(file: str) -> None:
+    """Campaigns plant most of them, so a change of the text would be seen late."""
+    edits = [(name, edit) for name, mistake in mistakes(file).items() for edit in mistake.edits]
+    assert len(edits) > 10
+    assert [name for name, edit in edits if (ROOT / edit.file).read_text(encoding="utf-8").count(edit.old) != 1] == []

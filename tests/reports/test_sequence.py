@@ -91,3 +91,4 @@ def test_every_fault_has_its_mark(moved):
         assert sequence_step(1, moved(kind, "a", f"{kind}:x", IDLE), IDLE).rows[0].label == f"x – {words}"
     for kind in ("partition", "heal", "skew"):
         assert sequence_step(1, moved(kind, None, "words", IDLE), IDLE).rows == (DiagramRow(kind, "words"),)
+    assert sequence_step(1, moved("drift", None, "words", IDLE), IDLE).rows == (DiagramRow("skew", "words"),)

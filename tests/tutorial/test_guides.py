@@ -2,7 +2,8 @@
 
 A mark before a block says what it is: `run`, commands that say at once what follows; `wait`, that say so in the end;
 `start`, a command that goes on, with its first lines; `kill ACTOR`, its `kill -9`, then as `wait`; `python`, a script;
-`file PATH`, a file to write.
+`file PATH`, a file to write. Other tests hold `from PATH`, a part of a file, and `module NAME`, one in TLA+; what is
+`shown` is in another language, and nobody runs it.
 """
 
 from __future__ import annotations
@@ -22,8 +23,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"<!-- (run|wait|start|kill \S+|python|file \S+) -->\n```\w+\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-GUIDES = [ROOT / "README.md", *(ROOT / "docs/howto").glob("*.md")]
-PAGES = {page.stem: text for page in GUIDES if BLOCK.search(text := page.read_text())}
+NOT_RUN = re.compile(r"<!-- (?:shown|from \S+|module \S+) -->\n```")
+GUIDES = {
+    "README": ROOT / "README.md",
+    **{page.stem: page for page in (ROOT / "docs/howto").glob("*.md")},
+    **{page.parent.name: page for page in (ROOT / "examples").glob("*/README.md")},
+}
+PAGES = {name: text for name, page in GUIDES.items() if BLOCK.search(text := page.read_text())}
 LIMIT_SECONDS = 60
 MODULES = {"leasehold": "leasehold", "pytest": "pytest"}
 
@@ -105,16 +111,19 @@ class Reader:
 @pytest.mark.long
 @pytest.mark.parametrize("page", sorted(PAGES))
 def test_every_command_says_what_the_page_says(page: str, tmp_path: Path) -> None:
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    blocks = BLOCK.findall(PAGES[page])
+    for name in ("examples", "tests"):
+        if any(f" {name}/" in body for _, body in blocks):
+            (tmp_path / name).symlink_to(ROOT / name)
     reader = Reader(tmp_path)
     with ExitStack() as stack:
         stack.callback(reader.end)
-        for kind, body in BLOCK.findall(PAGES[page]):
+        for kind, body in blocks:
             reader.follow(kind, body)
 
 
 @pytest.mark.parametrize("page", sorted(PAGES.keys() - {"README"}))  # which shows more than it has room to run
 def test_every_block_is_run(page: str) -> None:
     text = PAGES[page]
-    marked, shown = len(BLOCK.findall(text)), text.count("<!-- shown -->")
-    assert text.count("```") == 2 * (marked + shown)
+    marked, others = len(BLOCK.findall(text)), len(NOT_RUN.findall(text))
+    assert text.count("```") == 2 * (marked + others)

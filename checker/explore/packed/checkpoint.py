@@ -28,7 +28,7 @@ from leasehold.spec.language.model import System
 from leasehold.spec.language.render.python_source import Frame, source
 from leasehold.spec.language.types import Value
 
-FORMAT = 4
+FORMAT = 5
 _ABOUT = "about"
 
 
@@ -72,7 +72,7 @@ def _faults_of(world: Reference) -> tuple[Any, ...]:
     of = world.relation
     added = [v.name for v in of.variables], [(c.name, c.budget) for c in of.crashes], [c.name for c in of.changes]
     byzantine = None if of.byzantine is None else of.byzantine.name
-    return of.limits, sorted(of.unlimited), *added, of.retries, byzantine
+    return of.limits, sorted(of.unlimited), *added, of.retries, byzantine, of.clocks
 
 
 def usual_place(key: str) -> Path:

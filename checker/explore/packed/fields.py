@@ -19,10 +19,20 @@ from leasehold.spec.language.model import System
 from leasehold.spec.language.types import Value
 
 WORD = 64
-SlicePart: TypeAlias = tuple[Sequence[int], bool]  # by instance, its cell; whether all instances share one
 MOST_ENTRIES = 64  # of a `set` channel that is packed as one bit for each message that may be in it
 KNOWN_AHEAD = 64  # values of a type that are numbered before they are met
 MOST_NESTED = 512  # bits that sets in a map may take, each packed as a bit for each member
+
+
+class StatePart(NamedTuple):
+    """A part of a state: a cell, and the key of an atom in it."""
+
+    cell: int
+    key: Any
+
+
+class Unpackable(Exception):
+    """The engine does not take this search; the words say why."""
 
 
 @dataclass(slots=True)
@@ -141,38 +151,30 @@ class BitField(NamedTuple):
 
 
 class Fields:
-    """The atoms of a layout's states.
+    """The atoms of a layout's states; parts that are `alike` have one numbering.
 
     Attributes:
         cells: where the values of each cell are.
         numberings: of each atom, the numbers of its values.
         places: where each atom lies.
         words: how many words a state takes.
-        slices: of groups whose instances are alike: by group, by part of a slice, the atom of each instance.
     """
 
-    def __init__(self, layout: Layout, slices: Iterable[Iterable[SlicePart]] = ()) -> None:
+    def __init__(self, layout: Layout, alike: Iterable[Iterable[StatePart]] = ()) -> None:
         self.numberings: list[ValueNumbering] = []
         self.cells = [self._cell(shape) for shape in shapes(layout)]
         self.cell_of = [cell for cell, place in enumerate(self.cells) for _ in place.atoms]
-        self.slices = [[atoms for part in group for atoms in self._alike(part)] for group in slices]
+        for parts in alike:
+            first, *others = map(self.atom, parts)
+            for atom in others:
+                self.numberings[atom] = self.numberings[first]
         self.places: list[BitField] = []
         self.words = 0
         self.lay_out()
 
-    def _alike(self, part: SlicePart) -> list[list[int]]:
-        """The atoms of a part of a slice, by atom and by instance; those of one have one numbering from now on."""
-        of_instances, shared_cell = part
-        places = [self.cells[cell] for cell in of_instances]
-        shared = places[0] if shared_cell else None
-        if isinstance(shared, MapCell):
-            places = list(shared.elements)
-        every = [list(place.atoms.values()) for place in places]
-        alike = every[:1] if isinstance(shared, SetCell) else [list(atoms) for atoms in zip(*every, strict=True)]
-        for atoms in alike:
-            for atom in atoms:
-                self.numberings[atom] = self.numberings[atoms[0]]
-        return alike
+    def atom(self, part: StatePart) -> int:
+        """The atom of a part of a state."""
+        return self.cells[part.cell].atoms[part.key]
 
     def _cell(self, shape: Shape) -> CellAtoms:
         match shape:

@@ -138,11 +138,41 @@ class Kernel:
         """Has `helpers` threads help where a level has at least `least` labels."""
         _had(self.c.threads(self._at, helpers, least))
 
-    def alike(self, begin: bool, parts: Sequence[Sequence[int]], ranks: Sequence[Sequence[int]]) -> None:
+    def alike(
+        self, begin: bool, instances: int, parts: Sequence[Sequence[int]], ranks: Sequence[Sequence[int]]
+    ) -> None:
         """A group of instances that are alike: by part of a slice, the atom of each instance, and the values' ranks."""
         atoms = _u32(atom for part in parts for atom in part)
         lengths, every = _u32(map(len, ranks)), _u32(rank for part in ranks for rank in part)
-        _had(self.c.set_alike(self._at, begin, len(parts[0]), len(parts), atoms, lengths, every))
+        _had(self.c.set_alike(self._at, begin, instances, len(parts), atoms, lengths, every))
+
+    @_remembered
+    def others(self, attributes: int, spots: Sequence[Sequence[int]], where: Sequence[int]) -> None:
+        """The values that lie in no slice, as `set_others` has them."""
+        about = _u32(number for spot in spots for number in spot)
+        _had(self.c.set_others(self._at, attributes, len(spots), about, len(where), _u32(where)))
+
+    def value(
+        self, attribute: int, about: int, label: int, skeleton: int, names: Sequence[int], kinds: Sequence[int]
+    ) -> None:
+        """The next value of an attribute, as `add_value` has it."""
+        at, of = self._at, len(names)
+        _had(self.c.add_value(at, attribute, about, label, skeleton, of, bytes(names), bytes(kinds)))
+
+    def labels(self, attribute: int, labels: Sequence[int]) -> None:
+        self.c.set_labels(self._at, attribute, array("Q", labels).tobytes())
+
+    def moved_to(self, code: int) -> None:
+        """The code of the value that was asked for."""
+        _had(self.c.moved_to(self._at, code))
+
+    def asked_order(self) -> list[int]:
+        """The new number of each instance in the value that is asked for."""
+        return list(self.c.asked_order(self._at)[:MOST_INSTANCES])
+
+    def stills(self, begin: int, out: Any) -> bool:
+        """Counts for states from `begin` on the permutations that change nothing; False: it is to be asked again."""
+        return bool(self.c.stills(self._at, begin, begin + len(out), out.ctypes.data))
 
     def limits(self, states: int | None, depth: int | None, labels: int | None = None) -> None:
         most = (1 << 64) - 1
@@ -227,7 +257,7 @@ class Kernel:
         """
         outcome = int(self.c.survey_edges(self._at))
         _had(outcome != NO_MEMORY)
-        if outcome in (STEPS, CLAIM):
+        if outcome in (STEPS, CLAIM, MOVE):
             return None
         numbers = iter(self._surveyed(BETWEEN, 3 * self.figure(STEPS_BETWEEN)))
         return list(zip(numbers, numbers, numbers, strict=True))
@@ -255,10 +285,11 @@ ARRAYS = {  # the arrays of a search, in the order of engine/found.h
 LASTING = tuple(ARRAYS)
 NUMBERS = 7  # that `kept_number` has
 # What `search` returns, what was asked about, and the positions of figures, answers and arrays in engine/.
-DONE, STEPS, CLAIM, FIRED, FAULT, PAUSE, AT_STATES, AT_DEPTH, NO_MEMORY = range(9)
+DONE, STEPS, CLAIM, FIRED, FAULT, PAUSE, AT_STATES, AT_DEPTH, NO_MEMORY, MOVE = range(10)
 OF_STATE, OF_STEP, OF_BOUNDS, OF_STUCK, OF_GATE = range(5)
 COUNT, GENERATED, EDGES, CUT, SEARCHED, LABELS, DEPTH, LEVELS, KEPT_EDGES, MEMORY, STEPS_BETWEEN = range(11)
-WHAT, PART, CLASS, TEST, PROBE, CHANGE, OF, LABEL, NUMBER = range(9)
+WHAT, PART, CLASS, TEST, PROBE, CHANGE, OF, LABEL, NUMBER, ATTRIBUTE, CODE = range(11)
+MOST_INSTANCES = 64  # of all groups whose instances are alike
 CELL_FIRST, CELL_STATES, BETWEEN = range(9, 12)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING
 
 from leasehold.checker.explore.packed import kernel as k
 from leasehold.checker.explore.packed.branching import YES
@@ -12,14 +13,11 @@ from leasehold.checker.explore.packed.programs import Effect, Programs
 from leasehold.checker.explore.packed.traced import TracedState, writes
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.step import Action, SpecFault
-from leasehold.checker.explore.symmetry import inverse
 from leasehold.spec.language.render.python_source import Frame
 
-MOST_SLICED = 400  # bits of a slice
-
-
-class Unpackable(Exception):
-    """The engine does not take this search; the words say why."""
+if TYPE_CHECKING:
+    from leasehold.checker.explore.canonical import Canonical
+    from leasehold.checker.explore.packed.alike import PackedAlike
 
 
 class PackedModel:
@@ -32,11 +30,19 @@ class PackedModel:
         tags: numbers for roles and events.
         leaves: by leaf of the parts' trees, the specification's fault there.
         roots: by part and the kinds of faults that are left, its tree.
+        alike: instances that are alike, if one state is visited for each orbit.
         at_fault: parts of which some step, or condition, shows that the specification is at fault; kept by the search.
     """
 
     def __init__(
-        self, kernel: k.Kernel, world: Reference, fields: Fields, at_fault: set[int], graph: bool, brief: bool
+        self,
+        kernel: k.Kernel,
+        world: Reference,
+        fields: Fields,
+        at_fault: set[int],
+        graph: bool,
+        brief: bool,
+        canonical: Canonical | None = None,
     ) -> None:
         self.kernel, self.world, self.fields, self.at_fault = kernel, world, fields, at_fault
         self.frame = Frame(world.layout, world.system.values(), before="o")
@@ -48,10 +54,14 @@ class PackedModel:
         self.leaves: list[SpecFault | None] = []
         self.roots: dict[tuple[int, tuple[bool, ...]], int] = {}
         self._known: dict[Hashable, int] = {}
-        self._ranked = 0  # values of slices whose ranks are told
         self._bound()
         self._plant(graph, brief)
-        self.rank()
+        self.alike: PackedAlike | None = None
+        if canonical is not None:
+            from leasehold.checker.explore.packed.alike import PackedAlike
+
+            self.alike = PackedAlike(kernel, fields, canonical)
+        self.tell()
         self._planted = frozenset(at_fault)
 
     @property
@@ -62,26 +72,13 @@ class PackedModel:
     def move_to(self, kernel: k.Kernel) -> None:
         """Goes on with another kernel, which knows all that this one was told."""
         self.kernel = self.programs.kernel = kernel
-        self._ranked = 0
-        self.rank()
+        if self.alike is not None:
+            self.alike.move_to(kernel)
 
-    def rank(self) -> None:
-        """Tells the kernel the order of the values of slices: that of `ordered`, in whatever order they were met."""
-        numberings = [[self.fields.numberings[atoms[0]] for atoms in group] for group in self.fields.slices]
-        size = sum(len(numbering.values) for group in numberings for numbering in group)
-        if size == self._ranked:
-            return
-        from leasehold.checker.explore.canonical import ordered
-
-        self._ranked = size
-        for number, (parts, group) in enumerate(zip(self.fields.slices, numberings, strict=True)):
-            if sum(numbering.needs for numbering in group) > MOST_SLICED:
-                raise Unpackable(f"it takes slices of up to {MOST_SLICED} bits")
-            ranks = []
-            for numbering in group:
-                order = sorted(range(len(numbering.values)), key=lambda n: ordered(numbering.values[n]))
-                ranks.append(inverse(tuple(order)))
-            self.kernel.alike(number == 0, parts, ranks)
+    def tell(self) -> None:
+        """Tells the kernel what was found out about values of instances that are alike."""
+        if self.alike is not None:
+            self.alike.tell()
 
     def _bound(self) -> None:
         program = YES
@@ -132,7 +129,33 @@ class PackedModel:
 
     def inform(self) -> bool:
         """Tells the kernel what it asks for; False where the search has to begin again."""
-        return self.work_out() if self.kernel.asks(k.WHAT) == k.STEPS else self.answer()
+        match self.kernel.asks(k.WHAT):
+            case k.STEPS:
+                return self.work_out()
+            case k.MOVE:
+                return self.move()
+        return self.answer()
+
+    def move(self) -> bool:
+        """Adds what a permutation makes of a value; False where the search has to begin again, for want of room."""
+        assert self.alike is not None
+        code = self.alike.answer()
+        if not self._make_room():
+            return False
+        self.tell()
+        self.kernel.moved_to(code)
+        return True
+
+    def _make_room(self) -> bool:
+        """Makes atoms as wide as their values need; False where a state takes more words then."""
+        fields = self.fields
+        if any(numbering.bits < numbering.needs for numbering in fields.numberings):
+            before = fields.words
+            fields.lay_out()
+            if fields.words != before:
+                return False
+            self.kernel.lay_out(fields.places)
+        return True
 
     def work_out(self) -> bool:
         """Adds the steps that the kernel asks for; False where the search has to begin again.
@@ -154,15 +177,10 @@ class PackedModel:
                 self.at_fault.add(number)
                 return False
             fault = error
-        if any(
-            fields.numberings[atom].bits < code.bit_length() for _, written, _ in following for atom, code in written
-        ):
-            before = fields.words
-            fields.lay_out()
-            if fields.words != before:
-                return False
-            kernel.lay_out(fields.places)
-        self.rank()
+        written_codes = (pair for _, written, _ in following for pair in written)
+        if any(fields.numberings[a].bits < code.bit_length() for a, code in written_codes) and not self._make_room():
+            return False
+        self.tell()
         numbers = [self.change(*step) for step in following]
         leaf = kernel.leaf(numbers, fault is not None)
         self.leaves.append(fault)

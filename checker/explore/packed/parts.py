@@ -41,11 +41,8 @@ def packed_parts(world: Reference) -> Iterator[PackedPart]:
         many = [] if part.machine is None else cases(part.machine)
         if part.machine is not None and len(many) > 1:
             yield from (PackedPart(partial(_steps, world, part.machine, case), part.faults) for case in many)
-        elif part.steps == world.passage:
-            timers = [partial(world.due, m) for m in world.machines if m.timers] if world.prompt else []
-            yield PackedPart(part.steps, part.faults, (world.is_over, *timers), world.tick)
         else:
-            yield PackedPart(part.steps, part.faults)
+            yield PackedPart(part.steps, part.faults, part.unless, part.otherwise)
 
 
 def cases(machine: GroundMachine) -> list[Case]:

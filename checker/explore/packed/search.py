@@ -12,11 +12,13 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from leasehold.checker.explore.breadth_first import BreadthFirstSearch, Limits, Progress
 from leasehold.checker.explore.graph.edges import Graph
@@ -36,8 +38,9 @@ from leasehold.checker.explore.packed.checkpoint import (
     some_usual,
     usual_place,
 )
-from leasehold.checker.explore.packed.fields import Fields
+from leasehold.checker.explore.packed.fields import Fields, Unpackable
 from leasehold.checker.explore.packed.graph import (
+    MANY,
     PackedCells,
     PackedEdges,
     PackedLabels,
@@ -46,7 +49,7 @@ from leasehold.checker.explore.packed.graph import (
     graph_of,
 )
 from leasehold.checker.explore.packed.library import MOST_WORDS, graph_functions
-from leasehold.checker.explore.packed.model import PackedModel, Unpackable
+from leasehold.checker.explore.packed.model import PackedModel
 from leasehold.checker.explore.packed.probes import Fired, Probes
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.resources import (
@@ -67,7 +70,6 @@ _ENDS = (k.DONE, k.AT_STATES, k.AT_DEPTH)
 _ON_DISK = ("states", "parents", "label_states", "label_next", "lefts", "begins", "targets", "edge_changes")
 MOST_LEFT = 127  # of one kind of fault
 MOST_KINDS = 8  # kinds of faults with a limit: 8 bits of a word for each
-MOST_ALIKE = 20  # instances of a group whose slices are put in order
 
 
 class PackedSearch(BreadthFirstSearch):
@@ -93,18 +95,16 @@ class PackedSearch(BreadthFirstSearch):
         fairness: Fairness = Fairness.SPEC,
     ) -> None:
         super().__init__(world, limits, progress, canonical, fairness)
-        if canonical is not None and canonical.columns is None:
-            raise Unpackable(f"it puts slices in order, and {canonical.why_unsliced}")
-        if canonical is not None and any(group.count > MOST_ALIKE for group in canonical.groups):
-            raise Unpackable(f"it takes up to {MOST_ALIKE} instances that are alike")
+        if canonical is not None:
+            from leasehold.checker.explore.packed.alike import packable
+
+            packable(canonical)
         if limits.disk is not None and os.name == "nt":
             raise Unpackable("on Windows it keeps nothing on a disk")
         if len(world.budgeted) > MOST_KINDS or any(n > MOST_LEFT for n in world.budgeted):
             raise Unpackable(f"it takes up to {MOST_KINDS} kinds of faults, of each up to {MOST_LEFT}")
         self.graphical = self.claims.need_graph or self.faulty
-        columns = () if canonical is None else canonical.columns or ()
-        slices = [[(column.cells, bool(column.shared)) for column in group] for group in columns]
-        self.fields = Fields(world.layout, slices)
+        self.fields = Fields(world.layout, () if canonical is None else canonical.alike())
         self.at_fault: set[int] = set()  # parts of which some step shows that the specification is wrong
         self.keeps = limits.keeping is not None  # a checkpoint is wanted
         self.usual = limits.keeping is not None and limits.keeping.place is None  # in a place where nobody else looks
@@ -138,7 +138,9 @@ class PackedSearch(BreadthFirstSearch):
             return
         at_label = self.limits.stop_at_violation and not self.limits.finish_level
         brief = self.limits.states is None and not at_label
-        self.model = PackedModel(self.kernel, self.world, self.fields, self.at_fault, self.graphical, brief)
+        self.model = PackedModel(
+            self.kernel, self.world, self.fields, self.at_fault, self.graphical, brief, self.canonical
+        )
         self.probes = Probes(self.model, self.claims)
 
     # The search
@@ -177,7 +179,7 @@ class PackedSearch(BreadthFirstSearch):
     def _serve(self, outcome: int) -> None:
         """Gives the search what it asks for, or takes what it says."""
         match outcome:
-            case k.STEPS | k.CLAIM:
+            case k.STEPS | k.CLAIM | k.MOVE:
                 if not self.model.inform():
                     self._restart()
                     self._set_limits()
@@ -305,7 +307,13 @@ class PackedSearch(BreadthFirstSearch):
                 while (asked := kernel.check_first()) != k.DONE:
                     self.model.answer() if asked == k.CLAIM else self._fired()
         self.initial = kernel.figure(k.COUNT)
-        self.model.rank()
+        self.model.tell()
+        if self.canonical is not None:
+            still = np.empty(self.initial, dtype=np.uint64)  # no matter how many; values that forms are made of are
+            while not kernel.stills(0, still):
+                if not self.model.move():
+                    self._restart(begun=False)
+                    return False
         return True
 
     def _fired(self) -> None:
@@ -397,13 +405,21 @@ class PackedSearch(BreadthFirstSearch):
         }
 
     def _orbits(self, paths: PackedPaths) -> Orbits | None:
-        """The orbits that the states stand for: slices that are equal lie side by side."""
-        if self.canonical is None:
+        """The orbits that the states stand for."""
+        alike = self.model.alike
+        if self.canonical is None or alike is None:
             return None
         every = self.canonical.permutations
-        return self.canonical.found(
-            sum(every // still * states for still, states in paths.states.repeated(self.fields.slices))
-        )
+        counts = paths.states.repeated(alike.slices) if self.canonical.sliced else self._stills()
+        return self.canonical.found(sum(every // still * states for still, states in counts))
+
+    def _stills(self) -> Iterator[tuple[int, int]]:
+        """Pairs: how many permutations change nothing, and in how many of some states."""
+        for begin in range(0, size := self.kernel.figure(k.COUNT), MANY):
+            out = np.empty(min(MANY, size - begin), dtype=np.uint64)
+            while not self.kernel.stills(begin, out):
+                self.model.move()  # its values are known since the state was met
+            yield from zip(*(a.tolist() for a in np.unique(out, return_counts=True)), strict=True)
 
     def _taken(self, uses: Iterable[int]) -> dict[str, int]:
         """Returns how often each transition was taken, given that of each effect."""

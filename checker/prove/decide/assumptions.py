@@ -60,7 +60,7 @@ def assumptions(system: System, setting: Setting, *, searches: bool = True) -> A
         machines={**single, **counted},
         constants={name: _value(system, setting, c) for name, c in system.constants.items()},
         faults_left_out=_left_out(system, setting),
-        assumed=tuple(_assumed(system)),
+        assumed=tuple(_assumed(system, setting.scope or FaultScope.of(system))),
         limit_seconds=setting.limit_seconds,
         most_steps=DEPTH if searches else 0,
     )
@@ -123,11 +123,10 @@ def _left_out(system: System, setting: Setting) -> str:
     return f"{' and '.join(missing)}, {why}"
 
 
-def _assumed(system: System) -> list[str]:
-    sentences = [
-        "nobody is Byzantine: every role follows its text",
-        "stores last: no actor comes back without what it has committed",
-    ]
+def _assumed(system: System, scope: FaultScope) -> list[str]:
+    sentences = ["nobody is Byzantine: every role follows its text"]
+    if not scope.amnesia:
+        sentences.append("stores last: no actor comes back without what it has committed")
     if system.environment:
         sentences.append("events from outside come as `environment` says, with fields within their types")
     if system.initially is not None:

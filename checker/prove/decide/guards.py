@@ -23,10 +23,9 @@ from leasehold.checker.prove.decide.model import UNREAD, ModelReader
 from leasehold.checker.prove.encode.encoding import Encoding
 from leasehold.checker.prove.encode.formulas import Term, Unencodable, conjunction, disjunction
 from leasehold.checker.prove.encode.terms import Bindings, term
-from leasehold.checker.prove.encode.values import OptionValue
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.model import Role, State, Transition
-from leasehold.spec.language.types import Enum, Instance, Int, Map, Option, Seq, Set, number_of, show
+from leasehold.spec.language.types import Enum, Int, Map, Set, has_bounds, number_of, show
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,6 @@ class _EventGuards:
             encoding.sorts.within(d.type, s.data(holder.name, self.me, d.name))
             for holder in (role, *([shared] if shared else []))
             for d in holder.data.values()
-            if encoding.is_scalar(d.type) or isinstance(number_of(d.type), Int | Instance)
         ]
         inside = s.is_in(role.name, self.me, state.name)
         self.given = [*encoding.given, *given, *valid, *ranges, inside, s.now >= 0]
@@ -98,10 +96,8 @@ class _EventGuards:
             for update in transition.updates:
                 datum = self.encoding.system.holders[update.holder(self.role.name)].data[update.name]
                 kind = datum.type if update.key is None or not isinstance(datum.type, Map) else datum.type.of
-                if self.encoding.is_scalar(kind) or isinstance(number_of(kind), Int) or isinstance(kind, Seq):
+                if self.encoding.is_scalar(kind) or has_bounds(kind):
                     value = term(update.value, self.frame)
-                    if isinstance(kind, Option) and kind.of is not None and not isinstance(value, OptionValue):
-                        kind = kind.of
                     out = conjunction(guard, z3.Not(self.encoding.sorts.within(kind, value)))
                     message = f"`{update.target}` leaves its type's range: {x.text(update.value)}"
                     message += self._of_any(update.value)

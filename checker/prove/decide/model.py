@@ -143,7 +143,18 @@ class ModelReader:
                     if self.holds(message.is_kind(kind.name)):
                         fields = ((f, self.value(f.type, message.field(kind.name, f.name))) for f in kind.fields)
                         arguments = ", ".join(f"{f.name}={_shown(f.type, v)}" for f, v in fields)
-                        yield f"{kind.name}({arguments})" + (" again" if self.number(message.number) == 0 else "")
+                        place = f"{self._place(s, channel, ends, at[0])}. " if channel.kind == "queue" else ""
+                        yield f"{place}{kind.name}({arguments})" + (
+                            " again" if self.number(message.number) == 0 else ""
+                        )
+
+    def _place(self, s: SymbolicState, channel: Channel, ends: tuple[Term, ...], number: Term) -> int:
+        """The place of a message in the line of a queue."""
+        receiver = self.schema.receiver(channel, ends)
+        senders = range(self.system.roles[channel.sender].count)
+        lanes = [self.schema.between(channel, z3.IntVal(i), receiver) for i in senders]
+        before = range(self.number(s.received(channel, ends)) or 0, self.number(number) or 0)
+        return 1 + sum(self.holds(s.pending(channel, lane, z3.IntVal(n))) for lane in lanes for n in before)
 
     def _tried(self, s: SymbolicState, channel: Channel, ends: tuple[Term, ...], of: t.Type) -> Sequence[Term]:
         """The numbers, or the values of a field, of messages that are looked for."""

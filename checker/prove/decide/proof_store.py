@@ -128,8 +128,8 @@ class StoredProof(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     def contradicted(self, results: Iterable[PropertyResult], budget: Budget | None = None) -> list[str]:
         """Returns what is proved, and yet violated under faults of which the proof speaks: one of the two is wrong."""
-        scope = FaultScope()
-        if budget is not None and not (self.faults == scope.words and scope.speaks_of(budget)):
+        scopes = (FaultScope(), FaultScope(amnesia=True))
+        if budget is not None and not any(s.words == self.faults and s.speaks_of(budget) for s in scopes):
             return []
         return [p.name for p in results if p.verdict == "violated" and self.proves(p)]
 
@@ -197,7 +197,7 @@ def _file(system: System) -> Path | None:
     # Expectations, migrations and budgets of faults are about other questions than the prover's.
     nodes = Faults(nodes=system.faults.nodes)
     asked = replace(system, doc="", expectations=(), warnings=(), migrations=(), faults=nodes)
-    parts = [FORM, system.digest, _plain(asked), z3.get_full_version(), _SOURCES]
+    parts = [FORM, system.digest, _plain(asked), FaultScope.of(system).words, z3.get_full_version(), _SOURCES]
     text = json.dumps(parts, separators=(",", ":"), ensure_ascii=True)
     return cache_folder() / "proofs" / f"{sha256(text.encode()).hexdigest()}.json"
 
@@ -220,4 +220,6 @@ def _plain(value: Any) -> Any:
         return ["set", *sorted(map(_plain, value), key=json.dumps)]
     if value is None or isinstance(value, bool | int | str):
         return value
+    if value is ...:
+        return ["nothing is said"]
     raise ValueError(f"{type(value).__name__} has no form that lasts")

@@ -60,7 +60,7 @@ def explored_states(
     size = reference_of(small).layout.size
     states: dict[Cells, None] = {}
     explored = []
-    for budget in dict.fromkeys(["", FaultScope.usual(small)] if budgets is None else budgets):
+    for budget in dict.fromkeys(["", FaultScope.of(small).usual(small)] if budgets is None else budgets):
         exploration, where = explored_within(small, {}, budget, seconds)
         states |= dict.fromkeys(state[:size] for state in exploration.paths.states)
         explored.append(where)
@@ -215,7 +215,8 @@ class _Generator:
         self, table: _Table, case: Case, n: int, values: Values, claim: str, role: Role | None
     ) -> CandidateLemma:
         own = len(table.attributes) if role is None else self._first_own(table, role)
-        texts = [(m, table.attributes[m].text(frozenset((value,)))) for m, value in case]
+        said = ((m, table.attributes[m].text(frozenset((value,)))) for m, value in case)
+        texts = [(m, text) for m, text in said if text]  # nothing is said of the state of a machine that has one
         when = " and ".join(text for m, text in texts if m < own)
         if role is not None:
             one, inner = self.vocabulary.variable[role.name], " and ".join(text for m, text in texts if m >= own)

@@ -35,7 +35,7 @@ def auxiliary_invariants(encoding: Encoding) -> Iterator[Claim]:
         else:
             yield _sender_was_there(encoding, channel, message)
     for channel in channels:
-        yield _nothing_sent(encoding, channel)
+        yield (_one_at_each_place if encoding.schema.several_send(channel) else _nothing_sent)(encoding, channel)
     for role in system.roles.values():
         for state in role.states.values():
             # A state that is never left may send for ever; one before may have sent a message that is not received.
@@ -89,14 +89,8 @@ def _inside(encoding: Encoding, variable: StateVariable, s: SymbolicState, *at: 
 
 
 def _is_bounded(type_: t.Type) -> bool:
-    match type_:
-        case t.Int(low=low, high=high):
-            return low is not None or high is not None
-        case t.Time() | t.Instance() | t.Seq():
-            return True
-        case t.Map(of=of) | t.Option(of=of):
-            return of is not None and _is_bounded(of)
-    return False
+    """Returns whether a solver term of a type may be no value of it; a number of an instance may be too high."""
+    return t.has_bounds(type_) or isinstance(t.number_of(type_), t.Instance)
 
 
 def _data_from_messages(system: System) -> set[Key]:
@@ -124,7 +118,7 @@ def _data_from_messages(system: System) -> set[Key]:
 def _numbers(encoding: Encoding, channel: Channel) -> Claim:
     """Numbers of messages are ordered: received <= sent, and no message has a number above the last sent.
 
-    What a fifo has delivered is gone from it.
+    What a fifo or queue has delivered is gone from it.
     """
     of = encoding.schema.ends(channel)
 
@@ -135,7 +129,7 @@ def _numbers(encoding: Encoding, channel: Channel) -> Claim:
 
         def given(*at: Term) -> Term:
             low_enough = at[-1] <= s.sent(channel, at[:-1])
-            new = at[-1] > s.received(channel, at[:-1]) if channel.kind == "fifo" else at[-1] >= 0
+            new = at[-1] > s.received(channel, at[:-1]) if channel.durable else at[-1] >= 0
             return z3.Implies(s.read(("present", channel.name), *at), conjunction(new, low_enough))
 
         return conjunction(encoding.sorts.for_all(of, ordered), encoding.sorts.for_all((*of, NUMBER), given))
@@ -186,6 +180,21 @@ def _nothing_sent(encoding: Encoding, channel: Channel) -> Claim:
 
     name = f"{role.name} has sent nothing in {channel.name}"
     return _for_all(encoding, name, "messages", encoding.schema.ends(channel), none)
+
+
+def _one_at_each_place(encoding: Encoding, channel: Channel) -> Claim:
+    """A number of a queue's line is that of one sender's message."""
+    schema = encoding.schema
+    sender = encoding.system.roles[channel.sender].instance
+
+    def one(s: SymbolicState, *at: Term) -> Term:
+        first, second, *receiver, number = at
+        lanes = [schema.between(channel, end, receiver[0] if receiver else z3.IntVal(0)) for end in (first, second)]
+        both = (s.read(("present", channel.name), *lane, number) for lane in lanes)
+        return z3.Implies(conjunction(*both), first == second)
+
+    of = (sender, sender, *schema.line_types(channel), NUMBER)
+    return _for_all(encoding, f"one message at each place in {channel.name}", "messages", of, one)
 
 
 def _later(role: Role, message: str) -> list[str]:

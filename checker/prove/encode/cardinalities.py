@@ -10,12 +10,12 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, combinations_with_replacement
 from typing import Any, Protocol
 
 import z3
 
-from leasehold.checker.prove.encode.formulas import Term, Unencodable, conjunction, constants, forall
+from leasehold.checker.prove.encode.formulas import Term, Unencodable, conjunction, constants, forall, subterms
 from leasehold.spec.language import types as t
 
 
@@ -71,9 +71,10 @@ class Cardinalities:
     """The sizes of sets of instances whose number is not known, and their members with the least or greatest number.
 
     Of finite sets it is known: a size is at least 0 and at most that of the whole; a set within another is no larger,
-    and is the other if it is as large; where that is asked for, one more element makes a set larger by one, which costs
-    a quantifier more for each pair of sets. A set that depends on the variable of a quantifier has a function as its
-    size. Of the numbers of the members of a finite set, one is the least.
+    and is the other if it is as large. Of sizes that are multiplied (`2 * len(votes) > nodes`) it is said that two sets
+    with more members together than there are have a common one; where that is asked for, that one more element makes a
+    set larger by one. Each costs a quantifier more for each pair of sets. A set that depends on the variable of a
+    quantifier has a function as its size. Of the numbers of the members of a finite set, one is the least.
     """
 
     def __init__(self, sorts: InstanceSorts) -> None:
@@ -83,6 +84,7 @@ class Cardinalities:
         self._bests: dict[tuple[str, str, str, str], _Best] = {}
         self._speaks: dict[int, tuple[Term, set[str]]] = {}
         self._differ: dict[int, tuple[Term, set[str]]] = {}
+        self._multiplied: dict[int, tuple[Term, set[str]]] = {}
 
     def of(self, type_: t.Instance, holds: Callable[[Term], Term]) -> Term:
         """The size of a set, as a number that `facts` speaks of.
@@ -229,6 +231,25 @@ class Cardinalities:
                     yield self._compared(small, large)
                     if one.name in subtracted or other.name in subtracted:
                         yield self._larger_by_one(small, large)
+        yield from self._common_members(every, set().union(*map(self._in_products, mentioned)), about)
+
+    def _common_members(
+        self, every: Sequence[_Cardinality], multiplied: Collection[str], about: Collection[str]
+    ) -> Iterator[Term]:
+        """Two majorities have a common member: of two sets, or of one set at two values of its variables."""
+        for one, other in combinations_with_replacement([sized for sized in every if sized.name in multiplied], 2):
+            if one.of == other.of and (one.name in about or other.name in about) and (one is not other or one.outer):
+                yield self._overlap(one, other)
+
+    def _in_products(self, formula: Term) -> set[str]:
+        """The names of the sizes in products in a formula."""
+        if not self._numbers(formula):
+            return set()
+        key = formula.get_id()
+        if key not in self._multiplied:
+            products = (part for part in subterms(formula) if z3.is_mul(part))
+            self._multiplied[key] = formula, self.named(products)
+        return self._multiplied[key][1]
 
     def _by_difference(self, formula: Term) -> set[str]:
         """The names of the sizes in a formula that are compared with sums or differences, or are in one."""
@@ -241,13 +262,7 @@ class Cardinalities:
 
     def _in_sums(self, formula: Term) -> Iterator[str]:
         """Yields these names, of each comparison with a sum or a difference."""
-        todo, seen = [formula], set()
-        while todo:
-            part = todo.pop()
-            if part.get_id() in seen:
-                continue
-            seen.add(part.get_id())
-            todo += part.children()
+        for part in subterms(formula):
             compared = [p for p in part.children() if z3.is_int(p)] if z3.is_app(part) and z3.is_bool(part) else []
             terms = [term for p in compared for term in _terms(p)]
             if any(is_added for _, is_added in terms):
@@ -302,6 +317,13 @@ class Cardinalities:
         back = self._sorts.every(small.of, lambda i: z3.Implies(large.holds(i, *other), small.holds(i, *one)))
         bound = [*one, *(v for v in other if not any(v is w for w in one))]
         return forall(bound, z3.Implies(within, conjunction(m <= n, z3.Implies(m == n, back))))
+
+    def _overlap(self, one: _Cardinality, other: _Cardinality) -> Term:
+        """Returns the formula that two sets which have more members together than there are have a common one."""
+        x = self._variables(one)
+        y = [z3.Const(f"w!{other.name}!{n}", sort) for n, sort in enumerate(other.outer)]
+        common = self._sorts.some(one.of, lambda i: conjunction(one.holds(i, *x), other.holds(i, *y)))
+        return forall([*x, *y], z3.Implies(one.size(*x) + other.size(*y) > self._sorts.size(one.of), common))
 
     def _larger_by_one(self, small: _Cardinality, large: _Cardinality) -> Term:
         """Returns the formula that a set is one larger than another if it has all of it, and one member more."""

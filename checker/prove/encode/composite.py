@@ -94,6 +94,23 @@ class CompositeSteps(TaskEffects):
     def _is_up_of(self, member: tuple[Key, tuple[Term, ...]], key: Key, at: Sequence[Term]) -> Term:
         return same_places(member[1], at) if member[0] == key else z3.BoolVal(False)
 
+    # Channels that crashes empty
+
+    def _emptied(self, s: SymbolicState, died: Term) -> SymbolicState:
+        """The state in which channels may have lost any messages, where an actor died that they were on their way to.
+
+        It may be several actors that stop, so nothing is said of which lanes are emptied.
+        """
+        for channel in (c for c in self.system.channels.values() if c.on_crash == "lost" and c.kind != "set"):
+            stays = self._some("stays", (*self.schema.ends(channel), NUMBER), t.BOOL)
+            key = ("present", channel.name)
+
+            def left(*at: Term, of: SymbolicState = s, key: Key = key, stays: Callable[..., Term] = stays) -> Term:
+                return conjunction(of.read(key, *at), disjunction(z3.Not(died), stays(*at)))
+
+            s = s.write(key, lambda *at: z3.BoolVal(True), left)
+        return s
+
     # Mailboxes that forget
 
     def _forgotten(self, before: SymbolicState, after: SymbolicState, channel: Channel) -> SymbolicState:

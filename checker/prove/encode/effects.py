@@ -153,7 +153,7 @@ class TaskEffects:
         def content(name: str, *ends: Term) -> Any:
             return term(fields[name], self.frame(s, me, passed, it=self.schema.receiver(channel, ends)))
 
-        put = self._announce if channel.kind == "set" else self._put_in
+        put = self._announce if channel.kind == "set" else partial(self._put_in, me=me)
         put(work, channel, message, lane, content, done, again)
 
     def _put_in(
@@ -165,8 +165,9 @@ class TaskEffects:
         content: Content,
         done: Done,
         again: bool,
+        me: Term = None,
     ) -> None:
-        """Puts a message on its way under the next number, or again under the last."""
+        """Puts a message on its way under the next number, or again under the last; `me`: its sender, if it is one."""
         s, width = work.state, len(self.schema.ends(channel))
         last = again and channel.kind == "mailbox"
 
@@ -180,8 +181,18 @@ class TaskEffects:
         if last:
             self._require_same_message(work, channel, message, content, sends)
         else:
-            work.state = work.state.write(("sent", channel.name), lambda *at: lane(*at[:width])[0], number)
+            work.state = self._numbered(work.state, channel, lane, me)
         self._write_message(work, channel, message, content, sends, number)
+
+    def _numbered(self, s: SymbolicState, channel: Channel, lane: Lane, me: Term) -> SymbolicState:
+        """The state in which each line that a message is put into has given one more number."""
+        key, several = ("sent", channel.name), self.schema.several_send(channel)
+
+        def sends(*line: Term) -> Term:
+            receiver = line[0] if line else z3.IntVal(0)
+            return lane(*(self.schema.between(channel, me, receiver) if several else line))[0]
+
+        return s.write(key, sends, lambda *line: s.read(key, *line) + 1)
 
     def _write_message(
         self, work: PartialStep, channel: Channel, message: Message, content: Content, sends: Done, number: Done

@@ -72,18 +72,18 @@ def parts(formula: Term) -> Iterator[Term]:
         yield formula
 
 
-def constants(*terms: Term) -> Iterator[Term]:
-    """The constants in terms, each once; also those in quantifiers."""
+def subterms(*terms: Term) -> Iterator[Term]:
+    """Yields terms and all their subterms, each once; also those in quantifiers."""
     seen: set[int] = set()
     waiting = list(terms)
     while waiting:
         e = waiting.pop()
-        if e.get_id() in seen:
-            continue
-        seen.add(e.get_id())
-        if z3.is_quantifier(e):
-            waiting.append(e.body())
-        elif z3.is_app(e):
-            if e.num_args() == 0 and e.decl().kind() == z3.Z3_OP_UNINTERPRETED:
-                yield e
-            waiting.extend(e.children())
+        if e.get_id() not in seen:
+            seen.add(e.get_id())
+            waiting.extend(e.children())  # of a quantifier, its body
+            yield e
+
+
+def constants(*terms: Term) -> Iterator[Term]:
+    """The constants in terms, each once; also those in quantifiers."""
+    return (e for e in subterms(*terms) if z3.is_const(e) and e.decl().kind() == z3.Z3_OP_UNINTERPRETED)

@@ -88,7 +88,7 @@ def lemma_scope(system: System) -> Scope:
     channels = {c.name: tuple(m.name for m in messages_of(system, c)) for c in system.channels.values()}
     constants = {name: c.type for name, c in system.constants.items()}
     shared = {name: d.type for name, d in system.shared.items()}
-    numbered = frozenset(m for c in system.channels.values() if c.kind == "mailbox" for m in channels[c.name])
+    numbered = frozenset(m for c in system.channels.values() if c.numbered for m in channels[c.name])
     ends = {m.name: (m.sender, m.receiver) for m in system.messages.values()}
     names = DeclaredNames(
         constants, system.types, roles, messages, channels, system.definitions, shared, numbered, ends

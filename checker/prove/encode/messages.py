@@ -26,7 +26,10 @@ ORDERS: Mapping[str, Callable[[Any, Any], Any]] = {
 
 
 class MessageLane(NamedTuple):
-    """The place of a message found on its way: its channel, the two machines, the state, and its true number."""
+    """The line of a message found on its way: its channel, the machines, the state, and its true number in it.
+
+    In a queue the line is that of the receiver, which has the messages of all senders.
+    """
 
     channel: str
     ends: tuple[Term, ...]

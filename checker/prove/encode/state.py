@@ -23,17 +23,16 @@ import z3
 
 from leasehold.checker.prove.encode.formulas import Term, Unencodable, applied, conjunction, disjunction
 from leasehold.checker.prove.encode.messages import MessageLane, MessageValue
-from leasehold.checker.prove.encode.values import MapValue, OptionValue, SetValue, Sorts
+from leasehold.checker.prove.encode.values import ScalarPart, Sorts, composed, leaves
 from leasehold.spec.language import types as t
 from leasehold.spec.language.expression import SHARED
 from leasehold.spec.language.lower import messages_of
 from leasehold.spec.language.model import Channel, Message, Role, System
-from leasehold.spec.language.render.sequences import SequenceValue
 
 Function = Callable[..., Term]
+LaneOf = Callable[..., tuple[Term, ...]]  # of a sender, where several send into a line: the ends of its lane
 Key = tuple[str, ...]
 NUMBER = t.INT  # of a message in its channel
-PLACE = t.INT  # in a sequence
 SOME_PLACE = z3.IntVal(2)  # in a line, of which no more is known than that it is neither 0 nor surely 1
 
 
@@ -47,46 +46,23 @@ class StateVariable:
 
     def parts(self) -> Iterator[tuple[Key, tuple[t.Type, ...], t.Type]]:
         """The functions that it is made of: key, arguments and result."""
-        match self.type:
-            case t.Set(of=of) if of is not None:
-                yield self.key, (*self.arguments, of), t.BOOL
-            case t.Map(key=key, of=of) if not isinstance(of, t.Set | t.Map | t.Option):
-                yield self.key, (*self.arguments, key), of
-            case t.Option(of=of) if of is not None and not isinstance(of, t.Set | t.Map | t.Option):
-                yield (*self.key, "?"), self.arguments, t.BOOL
-                yield self.key, self.arguments, of
-            case t.Seq(of=of) if of is not None:
-                yield (*self.key, "#"), self.arguments, t.INT
-                yield self.key, (*self.arguments, PLACE), of
-            case t.Set() | t.Map() | t.Option():
-                name = ".".join(self.key[1:])
-                raise Unencodable(
-                    f"`{name}` is of type {self.type}, and the prover takes no set, map or option within another; "
-                    "split it into two fields, such as a map to `bool` (is there a value?) and a map to the value"
-                )
-            case _:
-                yield self.key, self.arguments, self.type
+        for leaf in leaves(self.type):
+            yield (*self.key, *leaf.name), (*self.arguments, *leaf.at), leaf.type
 
     def read(self, functions: Mapping[Key, Function], at: tuple[Term, ...]) -> Any:
-        main = functions[self.key]
-        match self.type:
-            case t.Set(of=of):
-                return SetValue(of, lambda m: main(*at, m))
-            case t.Map(key=key):
-                return MapValue(key, lambda k: main(*at, k))
-            case t.Option():
-                return OptionValue(functions[*self.key, "?"](*at), main(*at))
-            case t.Seq(most=most):
-                return SequenceValue(functions[*self.key, "#"](*at), most, lambda place: main(*at, place))
-        return main(*at)
+        return composed(self.type, lambda name, places: functions[*self.key, *name](*at, *places))
 
     def written(
         self, functions: Mapping[Key, Function], where: Callable[..., Term], value: Callable[..., Any]
     ) -> dict[Key, Function]:
         """The functions after a value was written at all arguments for which `where` holds."""
-        old, width = functions[self.key], len(self.arguments)
+        width = len(self.arguments)
 
-        def put(was: Function, new: Callable[..., Term]) -> Function:
+        def put(was: Function, leaf: ScalarPart) -> Function:
+            def new(*at: Term) -> Term:
+                part = leaf.of(value(*at[:width]), at[width:])
+                return was(*at) if part is None else part
+
             def read(*at: Term) -> Term:
                 test = where(*at[:width])
                 if z3.is_true(test):
@@ -95,33 +71,8 @@ class StateVariable:
 
             return read
 
-        match self.type:
-            case t.Set():
-                return {self.key: put(old, lambda *at: value(*at[:width]).holds(at[width]))}
-            case t.Map():
-                return {self.key: put(old, lambda *at: value(*at[:width]).at(at[width]))}
-            case t.Seq():
-                length = (*self.key, "#")
-                return {
-                    length: put(functions[length], lambda *at: value(*at).length),
-                    self.key: put(old, lambda *at: value(*at[:width]).at(at[width])),
-                }
-            case t.Option():
-                some = (*self.key, "?")
-
-                def content(*at: Term) -> Term:
-                    option = _option(value(*at))
-                    return old(*at) if option.value is None else option.value
-
-                return {
-                    some: put(functions[some], lambda *at: _option(value(*at)).some),
-                    self.key: put(old, content),
-                }
-        return {self.key: put(old, value)}
-
-
-def _option(value: Any) -> OptionValue:
-    return value if isinstance(value, OptionValue) else OptionValue(z3.BoolVal(True), value)
+        keys = {(*self.key, *leaf.name): leaf for leaf in leaves(self.type)}
+        return {key: put(functions[key], leaf) for key, leaf in keys.items()}
 
 
 class StateSchema:
@@ -147,13 +98,11 @@ class StateSchema:
         self._add(("now",), (), t.TIME)
 
     def _add(self, key: Key, arguments: tuple[t.Type, ...], type_: t.Type) -> None:
-        variable = StateVariable(key, arguments, type_)
-        list(variable.parts())  # raises where there is no encoding
-        self.variables[key] = variable
+        self.variables[key] = StateVariable(key, arguments, type_)
 
     def _add_channel(self, channel: Channel) -> None:
         for name in ("sent", "received") if channel.kind != "set" else ():
-            self._add((name, channel.name), self.ends(channel), NUMBER)
+            self._add((name, channel.name), self.line_types(channel), NUMBER)
         for kinds, at in self.places(channel, self.messages(channel)):
             self._add_place(channel, kinds, at)
 
@@ -188,6 +137,30 @@ class StateSchema:
         sender, receiver = (self.index(self.system.roles[name]) for name in (channel.sender, channel.receiver))
         return sender if self._in_pairs(channel) else (*sender, *receiver)
 
+    def line_types(self, channel: Channel) -> tuple[t.Type, ...]:
+        """Returns the types that tell a channel's lines apart, in which messages have their numbers.
+
+        In a queue the messages of all senders to one receiver share a line; else each lane is one.
+        """
+        if not self.several_send(channel):
+            return self.ends(channel)
+        return self.index(self.system.roles[channel.receiver])
+
+    def line(self, channel: Channel, ends: Sequence[Term]) -> tuple[Term, ...]:
+        """The line of which a lane is part."""
+        return tuple(ends[len(ends) - len(self.line_types(channel)) :])
+
+    def several_send(self, channel: Channel) -> bool:
+        """Returns whether several machines send into one line of a channel."""
+        return channel.kind == "queue" and self.system.roles[channel.sender].indexed and not self._in_pairs(channel)
+
+    def beside(self, channel: Channel, ends: Sequence[Term]) -> tuple[tuple[t.Type, ...], LaneOf]:
+        """The lanes of the line of which a lane is part: the types that tell them apart, and the lane of each."""
+        if not self.several_send(channel):
+            return (), lambda: tuple(ends)
+        receiver = self.receiver(channel, ends)
+        return self.index(self.system.roles[channel.sender]), lambda sender: self.between(channel, sender, receiver)
+
     def _in_pairs(self, channel: Channel) -> bool:
         """Returns whether each machine at one end talks with that of its number at the other, and there are as many."""
         one, other = (self.system.roles[name] for name in (channel.sender, channel.receiver))
@@ -212,11 +185,8 @@ class StateSchema:
 
     def named(self, name: str) -> tuple[Channel, list[Message]]:
         """The channel and the messages that a name stands for: of one message, or of a channel."""
-        one = self.system.messages.get(name)
-        if one is not None:
-            return self.system.channel_of(name), [one]
-        channel = self.system.channels[name]
-        return channel, self.messages(channel)
+        channel, one = self.system.channel_named(name), self.system.messages.get(name)
+        return channel, self.messages(channel) if one is None else [one]
 
     def places(self, channel: Channel, kinds: list[Message]) -> Iterator[tuple[list[Message], tuple[t.Type, ...]]]:
         """Yields for some kinds where messages may lie: what they are told apart by, first the channel's ends."""
@@ -312,11 +282,11 @@ class SymbolicState:
 
     def sent(self, channel: Channel, ends: Sequence[Term]) -> Term:
         """The last number that was given to a message."""
-        return self.read(("sent", channel.name), *ends)
+        return self.read(("sent", channel.name), *self.schema.line(channel, ends))
 
     def received(self, channel: Channel, ends: Sequence[Term]) -> Term:
         """The number of the last message that was consumed."""
-        return self.read(("received", channel.name), *ends)
+        return self.read(("received", channel.name), *self.schema.line(channel, ends))
 
     def heard(self, name: str, role: str = "", instance: Term = None) -> Term:
         channel = self.schema.system.channels[name]
@@ -431,17 +401,19 @@ class SymbolicState:
         kinds, machines = self.schema.messages(channel), self._machines(channel, ends)
         if channel.unordered:
             return MessageValue(is_kind, field, z3.IntVal(1), kinds, ends=machines)
-        lane = MessageLane(channel.name, tuple(ends), self, number)
-        if channel.kind == "fifo":  # its place in the line is 1 or more, and there are gaps between numbers
+        lane = MessageLane(channel.name, self.schema.line(channel, ends), self, number)
+        if channel.durable:  # its place in the line is 1 or more, and there are gaps between numbers
+            senders, lane_of = self.schema.beside(channel, ends)
 
             def comes_next() -> Term:
                 """Returns the formula that nothing is on its way before it."""
 
-                def is_not_before(other: Term) -> Term:
-                    there = self.read(("present", channel.name), *ends, other)
+                def is_not_before(*at: Term) -> Term:
+                    *sender, other = at
+                    there = self.read(("present", channel.name), *lane_of(*sender), other)
                     return z3.Not(conjunction(there, other < number))
 
-                return self.schema.sorts.for_all((NUMBER,), is_not_before)
+                return self.schema.sorts.for_all((*senders, NUMBER), is_not_before)
 
             return MessageValue(is_kind, field, SOME_PLACE, kinds, lane, ends=machines, comes_next=comes_next)
         rank, latest = number - self.received(channel, ends), number == self.sent(channel, ends)

@@ -226,7 +226,7 @@ def _extreme(better: Callable[[Term, Term], Term]) -> Row:
 def _sequence(e: x.Apply, f: Bindings) -> Any:
     of = e.type.of if isinstance(e.type, t.Seq) else None
     default = f.sorts.literal(of, t.default(of)) if of is not None else None
-    made = f.sorts.sequences.made(e, lambda o: term(o, f), default)
+    made = f.sorts.sequences.made(e, lambda o, *_: term(o, f), default)
     return OptionValue(*made) if isinstance(made, tuple) else made
 
 

@@ -7,6 +7,7 @@ machine, any fields and any message; not one for each value. A relation allows e
 - the actor may crash in the step: any part of the work that follows the commit is done, and the actor is down;
 - any pending message may be lost, be overtaken, or come again; a machine in a state that sends may send again;
 - an actor that is down recovers at any time, does its work again, and may crash again meanwhile;
+- where the scope has it, an actor loses its store between two steps, with what was on its way to and from it;
 - time passes without end, but waits for timers that are due.
 
 The number of faults has no limit, so a claim that is proved for these relations holds for any number of them.
@@ -14,9 +15,10 @@ The number of faults has no limit, so a claim that is proved for these relations
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import z3
@@ -26,7 +28,7 @@ from leasehold.checker.prove.encode.effects import PartialStep
 from leasehold.checker.prove.encode.fault_scope import FaultScope
 from leasehold.checker.prove.encode.formulas import Term, Unencodable, conjunction, disjunction
 from leasehold.checker.prove.encode.state import NUMBER, Function, StateSchema, SymbolicState
-from leasehold.checker.prove.encode.terms import Bindings, StepLabel, term
+from leasehold.checker.prove.encode.terms import Bindings, StepLabel, first_value, term
 from leasehold.checker.prove.encode.values import MapValue, Sorts
 from leasehold.spec.language import types as t
 from leasehold.spec.language.lower import Choice, Offer, Passage, Piece
@@ -82,6 +84,9 @@ class TransitionRelation(CompositeSteps):
         others = [channel.name for channel in self.system.channels.values() if channel.kind != "mailbox"]
         if scope.any and others:
             raise Unencodable(f"faults of actors and the network beside {others[0]}, which is no mailbox")
+        begins_one_way = all(map(_begins_one_way, self.system.roles.values()))
+        if scope.amnesia and not (self.system.initially is None and begins_one_way):
+            raise Unencodable("amnesia where machines have several first states")
 
     def why_no_proof(self) -> str:
         """Returns why no claim has a proof; empty where they have."""
@@ -179,21 +184,23 @@ class TransitionRelation(CompositeSteps):
         number = self.sorts.constant("number", NUMBER)
         content, received = s.message(channel, ends, number), s.received(channel, ends)
         given = [s.pending(channel, ends, number), content.is_kind(message.name)]
-        in_turn = channel.kind == "fifo" and channel.reorder == 0
+        in_turn = channel.durable and channel.reorder == 0
         if channel.kind == "mailbox" or in_turn:
             given.append(self._is_new(channel, number, received))
         if in_turn:  # a mailbox forgets older messages of a kind, and so passes them over
+            senders, lane_of = self.schema.beside(channel, ends)
 
-            def waits_not(other: Term) -> Term:
-                there = s.read(("present", channel.name), *ends, other)
+            def waits_not(*at: Term) -> Term:
+                *sender, other = at
+                there = s.read(("present", channel.name), *lane_of(*sender), other)
                 return z3.Not(conjunction(received < other, other < number, there))
 
-            given.append(self.sorts.for_all((NUMBER,), waits_not))
+            given.append(self.sorts.for_all((*senders, NUMBER), waits_not))
         copy = self._copy(channel)
         after = s.put(("present", channel.name), (*ends, number), copy)
         if channel.kind == "mailbox" or in_turn:
             moved = number if channel.kind == "mailbox" else z3.If(copy, received, number)
-            after = after.put(("received", channel.name), ends, moved)
+            after = after.put(("received", channel.name), self.schema.line(channel, ends), moved)
         return {f.name: content.field(message.name, f.name) for f in message.fields}, given, after
 
     def _is_new(self, channel: Channel, number: Term, received: Term) -> Term:
@@ -245,8 +252,12 @@ class TransitionRelation(CompositeSteps):
         yield SymbolicStep(name, took, tuple(given), state, conditions, choice.transition, together)
 
     def _stopped(self, s: SymbolicState, role: Role, me: Term, died: Term) -> SymbolicState:
-        """The state in which others have stopped with an actor, where a claim about steps looks at who runs."""
-        return self._others_down(s, role, me, died) if self.reads.running else s
+        """The state in which others have stopped with an actor, and messages are lost with them.
+
+        That is so where a claim about steps looks at who runs, or at messages.
+        """
+        s = self._others_down(s, role, me, died) if self.reads.running else s
+        return self._emptied(s, died) if self.reads.messages else s
 
     def _loses(self, channel: Channel) -> bool:
         """Returns whether any message of a channel may be lost, in a step of its own."""
@@ -374,12 +385,19 @@ class TransitionRelation(CompositeSteps):
             yield SymbolicStep("the network is parted", StepLabel(), (), s, composite=True)
         if not self.scope.crash:
             return
+        for name, roles in self._actors():
+            yield from self._crash(s, name, roles)
+            if self.scope.amnesia:
+                yield self._forgets(s, name, roles)
+
+    def _actors(self) -> Iterator[tuple[str, list[Role]]]:
+        """The actors, each with its roles: those that are declared, and one for each machine of another role."""
         roles = self.system.roles
         for name, names in self.system.actors.items():
-            yield from self._crash(s, name, [role for role in roles.values() if role.name in names])
+            yield name, [role for role in roles.values() if role.name in names]
         for role in roles.values():
             if role.name not in self.schema.actor_of:
-                yield from self._crash(s, role.name, [role])
+                yield role.name, [role]
 
     def _losses(self, s: SymbolicState, channel: Channel) -> Iterator[SymbolicStep]:
         """Any message of a channel is lost."""
@@ -412,6 +430,58 @@ class TransitionRelation(CompositeSteps):
         yield SymbolicStep(name, StepLabel(), (*given, once), back, conditions, cases=tuple(cases))
         name, whole = f"{actor} crashes again", self._stopped(back, roles[0], me, again)
         yield SymbolicStep(name, StepLabel(), (*given, again), back, conditions, together=whole, cases=tuple(cases))
+
+    def _forgets(self, s: SymbolicState, actor: str, roles: list[Role]) -> SymbolicStep:
+        """An actor, up or down, loses its store: its machines are as at first, and it is down.
+
+        Nothing is on its way from or to it. It numbers its messages anew, and what was sent to it last counts as not
+        received, so it is sent again; a lane through which nothing was sent yet has a first number that is.
+        """
+        me, given = self.machine(roles[0], roles[0].name)
+        whole = self._shared(roles)
+
+        def is_own(role: str, instance: Term) -> Term:
+            if all(role != own.name for own in roles):
+                return z3.BoolVal(False)
+            return z3.BoolVal(True) if whole or not self.system.roles[role].indexed else instance == me
+
+        after = s
+        for role in roles:
+            own = partial(_at_instance, partial(is_own, role.name))
+            (state,) = role.initial
+            first = self.sorts.member(role.control, state.name)
+            after = after.write(("state", role.name), own, lambda *at, first=first: first)
+            for datum in role.data.values():
+
+                def value(*at: Term, datum: Datum = datum) -> Any:
+                    return first_value(datum, self.frame(s, at[0] if at else z3.IntVal(0)))
+
+                after = after.write(("data", role.name, datum.name), own, value)
+        for channel in self.system.channels.values():
+            after = self._without_store(after, channel, is_own)
+        key, at = self.schema.up(roles[0], me)
+        after = after.put(key, at, z3.BoolVal(False))
+        return SymbolicStep(f"{actor} loses its store", StepLabel(), tuple(given), after)
+
+    def _without_store(self, s: SymbolicState, channel: Channel, is_own: Callable[[str, Term], Term]) -> SymbolicState:
+        """The state in which a mailbox is as an actor without its store finds it."""
+
+        def sends(*ends: Term) -> Term:
+            return is_own(channel.sender, self.schema.sender(channel, ends))
+
+        def takes_part(*ends: Term) -> Term:
+            return disjunction(sends(*ends), is_own(channel.receiver, self.schema.receiver(channel, ends)))
+
+        def last(*ends: Term) -> Term:
+            given = s.sent(channel, ends)
+            return z3.If(sends(*ends), 0, z3.If(given > 0, given, 1))
+
+        width = len(self.schema.ends(channel))
+        after = s.write(("present", channel.name), lambda *at: takes_part(*at[:width]), lambda *at: z3.BoolVal(False))
+        after = after.write(("sent", channel.name), takes_part, last)
+        return after.write(
+            ("received", channel.name), takes_part, lambda *ends: z3.If(sends(*ends), 0, last(*ends) - 1)
+        )
 
     def _read(self, s: SymbolicState, roles: list[Role], me: Term) -> SymbolicState:
         """The state once an actor has read its records again."""
@@ -458,6 +528,15 @@ class TransitionRelation(CompositeSteps):
 
 def _with_cell(sorts: Sorts, cells: Any, member: Term, value: Any) -> Any:
     return MapValue(cells.key, lambda k: sorts.choice(k == member, value, cells.at(k)))
+
+
+def _begins_one_way(role: Role) -> bool:
+    """Returns whether a machine has one first state, which is the one that it has after amnesia."""
+    return len(role.initial) == 1 and not any(datum.any_initial for datum in role.data.values())
+
+
+def _at_instance(holds: Callable[[Term], Term], *at: Term) -> Term:
+    return holds(at[0] if at else z3.IntVal(0))
 
 
 def _either(test: Term, then: SymbolicState, otherwise: SymbolicState) -> SymbolicState:

@@ -17,9 +17,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from itertools import count, product
-from typing import Any
+from typing import Any, TypeAlias
 
 import z3
 
@@ -53,6 +54,89 @@ class OptionValue:
 
     some: Term
     value: Any
+
+
+Name: TypeAlias = tuple[str, ...]
+PLACE = t.INT  # in a sequence
+
+
+@dataclass(frozen=True)
+class ScalarPart:
+    """A scalar in the values of a type: one for each combination of members and places.
+
+    Attributes:
+        name: tells the leaves of a type apart; empty for the one of a type that has one.
+        at: the types of the members and places that tell the scalars of a leaf apart, from the outside in.
+        of: of a value and such members and places, the scalar; None where the value has no such part (`none`, `[]`).
+    """
+
+    name: Name
+    at: tuple[t.Type, ...]
+    type: t.Type
+    of: Callable[[Any, Sequence[Term]], Term | None]
+
+
+def leaves(type_: t.Type) -> Iterator[ScalarPart]:
+    """Yields the leaves of a type. A value of `T` stands for one of `option[T]`."""
+    match type_:
+        case t.Set(of=of) if of is not None:
+            yield ScalarPart((), (of,), t.BOOL, lambda value, at: value.holds(at[0]))
+        case t.Map(key=key, of=of):
+            for leaf in leaves(of):
+                yield ScalarPart(leaf.name, (key, *leaf.at), leaf.type, partial(_of_cell, leaf))
+        case t.Option(of=of) if of is not None:
+            yield ScalarPart(("?",), (), t.BOOL, lambda value, at: _option(value).some)
+            for leaf in leaves(of):
+                yield ScalarPart(_within(leaf.name), leaf.at, leaf.type, partial(_of_content, leaf))
+        case t.Seq(of=of) if of is not None:
+            yield ScalarPart(("#",), (), t.INT, lambda value, at: value.length)
+            for leaf in leaves(of):
+                yield ScalarPart(_within(leaf.name), (PLACE, *leaf.at), leaf.type, partial(_of_place, leaf))
+        case _:
+            yield ScalarPart((), (), type_, lambda value, at: value)
+
+
+def composed(type_: t.Type, scalar: Callable[[Name, tuple[Term, ...]], Term]) -> Any:
+    """The value whose leaves are `scalar`, of a leaf's name and its members and places."""
+
+    def within(name: Name, *at: Term) -> Callable[[Name, tuple[Term, ...]], Term]:
+        return lambda inner, places: scalar((*name, *inner) if inner else (), (*at, *places))
+
+    match type_:
+        case t.Set(of=of):
+            return SetValue(of, lambda m: scalar((), (m,)))
+        case t.Map(key=key, of=cell):
+            return MapValue(key, lambda k: composed(cell, lambda name, places: scalar(name, (k, *places))))
+        case t.Option(of=of) if of is not None:
+            return OptionValue(scalar(("?",), ()), composed(of, within(INSIDE)))
+        case t.Seq(of=of, most=most) if of is not None:
+            return SequenceValue(scalar(("#",), ()), most, lambda place: composed(of, within(INSIDE, place)))
+    return scalar((), ())
+
+
+INSIDE: Name = ("in",)  # before the name of a leaf within an option or a sequence, which has leaves of its own
+
+
+def _within(name: Name) -> Name:
+    return (*INSIDE, *name) if name else ()
+
+
+def _of_cell(leaf: ScalarPart, value: MapValue, at: Sequence[Term]) -> Term | None:
+    return leaf.of(value.at(at[0]), at[1:])
+
+
+def _of_content(leaf: ScalarPart, value: Any, at: Sequence[Term]) -> Term | None:
+    content = _option(value).value
+    return None if content is None else leaf.of(content, at)
+
+
+def _of_place(leaf: ScalarPart, value: SequenceValue[Term], at: Sequence[Term]) -> Term | None:
+    item = value.at(at[0])
+    return None if item is None else leaf.of(item, at[1:])
+
+
+def _option(value: Any) -> OptionValue:
+    return value if isinstance(value, OptionValue) else OptionValue(z3.BoolVal(True), value)
 
 
 class SolverAlgebra:
@@ -139,11 +223,14 @@ class Sorts:
 
     def every_part(self, type_: t.Type, value: Any, holds: Callable[[t.Type, Term], Term]) -> Term:
         """Returns the formula that something holds of every scalar of a value; not of the members of sets."""
+        if value is None:  # `none` and `[]` have no such part
+            return z3.BoolVal(True)
         match type_:
             case t.Map(key=key, of=cell):
                 return self.every(key, lambda k: self.every_part(cell, value.at(k), holds))
             case t.Option(of=of) if of is not None:
-                return z3.Implies(value.some, self.every_part(of, value.value, holds))
+                option = _option(value)
+                return z3.Implies(option.some, self.every_part(of, option.value, holds))
             case t.Seq(of=of, most=most) if of is not None:
                 places = [z3.IntVal(place) for place in range(most)]
                 parts = [z3.Implies(at < value.length, self.every_part(of, value.at(at), holds)) for at in places]
@@ -249,23 +336,15 @@ class Sorts:
 
     def fresh(self, name: str, type_: t.Type) -> tuple[Any, Term]:
         """Any value of a type, and what makes it one."""
-        match type_:
-            case t.Set(of=of) if of is not None:
-                member = z3.Function(f"{name}!{next(self._fresh)}", self.sort(of), z3.BoolSort())
-                return SetValue(of, member), z3.BoolVal(True)
-            case t.Map(key=key, of=cell):
-                cells = z3.Function(f"{name}!{next(self._fresh)}", self.sort(key), self.sort(cell))
-                return MapValue(key, cells), self.every(key, lambda k: self.within(cell, cells(k)))
-            case t.Option(of=of) if of is not None:
-                some, _ = self.fresh(f"{name}?", t.BOOL)
-                value, valid = self.fresh(name, of)
-                return OptionValue(some, value), valid
-            case t.Seq(of=of, most=most) if of is not None:
-                values = z3.Function(f"{name}!{next(self._fresh)}", z3.IntSort(), self.sort(of))
-                sequence = SequenceValue(self.constant(f"{name}#", t.INT), most, values)
-                return sequence, self.within(type_, sequence)
-        constant = self.constant(name, type_)
-        return constant, self.within(type_, constant)
+        scalars: dict[Name, Callable[..., Term]] = {}
+        for leaf in leaves(type_):
+            label = f"{name}{''.join(leaf.name)}"
+            if leaf.at:
+                scalars[leaf.name] = self.function(label, leaf.at, leaf.type)
+            else:
+                scalars[leaf.name] = partial(lambda constant: constant, self.constant(label, leaf.type))
+        value = composed(type_, lambda leaf, places: scalars[leaf](*places))
+        return value, self.within(type_, value)
 
     def literal(self, type_: t.Type, value: Any) -> Any:
         match type_:

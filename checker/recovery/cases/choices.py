@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from leasehold.checker.explore.reference import choose
+from leasehold.checker.recovery.cases.player import lane_of
 from leasehold.checker.recovery.cases.replay import Replayer
 from leasehold.checker.recovery.monitor import PropertyMonitor
 from leasehold.checker.recovery.properties import reads_messages
@@ -67,11 +68,10 @@ class Choices:
         return not (self.sim.network.in_transit and any(map(reads_messages, offer.outside)))
 
     def packets(self) -> Iterator[Happening]:
-        """The packets that may arrive: of each machine's to each other the first, if its receiver runs."""
+        """The packets that may arrive: of each machine's to each other the first of a channel, if its receiver runs."""
         seen: set[tuple[str, str, str]] = set()
         for packet in sorted(self.sim.network.in_transit, key=lambda packet: packet.number):
-            envelope = packet.envelope
-            lane = envelope["lease"], envelope["sending_machine"], envelope["receiving_machine"]
+            lane = lane_of(self.sim.program, packet)
             receiver = self.sim.actors.get(packet.target.removeprefix(SCHEME))
             cut = (packet.source, packet.target) in self.sim.network.cut
             if lane in seen or cut or receiver is None or not receiver.running:

@@ -31,7 +31,7 @@ from leasehold.checker.explain.machines import KnownMachine, KnownMachines
 from leasehold.checker.history.fold import MachineOf
 from leasehold.checker.history.merge import capacities_of, merged
 from leasehold.checker.history.moments import Frontier, Moments
-from leasehold.checker.recovery.cases.player import Player, ReplayDiverged
+from leasehold.checker.recovery.cases.player import Player, ReplayDiverged, lane_of
 from leasehold.faults.simulation.network import Packet
 from leasehold.faults.simulation.simulation import ControlledActor, ControlledStepper, Simulation
 from leasehold.impl.actor.chronicle import EventDescriber, RowCodec
@@ -57,6 +57,7 @@ from leasehold.impl.events.records import record_of
 from leasehold.impl.handlers.handler import Done
 from leasehold.impl.policy.policy import Decision
 from leasehold.impl.store.store import RecordKey
+from leasehold.impl.words import over, parted
 from leasehold.spec import System
 
 TOLD = ("at", "now", "cause")  # what is said of a step, and not compared: where it stands, and who has caused it
@@ -112,6 +113,7 @@ class MessageInTransit(Struct, frozen=True, omit_defaults=True):
 class _Received(Struct):
     machine: str
     number: int
+    channel: str = ""
 
 
 class _Step(Struct):
@@ -187,10 +189,10 @@ class StepTeller:
         key = MachineOf(actor, step.lease, step.machine)
         before, after = self.records.get(key) or self.first(step.machine), step.record
         self.records[key] = after
-        sent = {**before.sent, **{message.to: message.number for message in step.sends}}
+        sent = {**before.sent, **{message.name: message.number for message in step.sends}}
         received = before.received
         if step.received is not None:
-            received = {**received, step.received.machine: step.received.number}
+            received = {**received, step.received.name: step.received.number}
         return _said(
             {
                 "machine": step.machine,
@@ -213,6 +215,12 @@ class StepTeller:
                 "driven": [{"lease": one.lease, **self._step(actor, one)} for one in step.driven],
             }
         )
+
+
+def _lane(step: Mapping[str, Any]) -> tuple[str, str, str]:
+    """The lease of a step that has received a message, the sender, and the receiver with the channel (`over`)."""
+    received = step["received"]
+    return step["lease"], received["machine"], over(step["machine"], received.get("channel", ""))
 
 
 def _said(values: dict[str, Any]) -> dict[str, Any]:
@@ -251,12 +259,12 @@ def log_case(
     moments = Moments(chains, capacities_of(system))
     begin = begin or {actor: _before(events) for actor, events in chains.items()}
     known = KnownMachines()
-    sent: dict[tuple[str, str, str, int], MessageInTransit] = {}  # by lease, sender, receiver and number
+    sent: dict[tuple[str, str, str, int], MessageInTransit] = {}  # by lane and number
     for event in _in_order(moments.before(begin), system):
         known.take(event)
         for step in event.steps():
             for one in step.sends:
-                sent[step.lease, step.machine, one.to, one.number] = MessageInTransit(
+                sent[step.lease, step.machine, one.name, one.number] = MessageInTransit(
                     event.actor, step.lease, step.machine, one.to, one.number, one.message, one.fields
                 )
     teller = StepTeller(program, {key: of.record for key, of in known.machines.items()})
@@ -275,16 +283,14 @@ def log_case(
         if entry is not None:
             steps.append({"at": f"{event.actor}:{event.position}", "now": event.now, **entry})
             players |= {(step.machine, event.actor) for step in event.steps()}
-    received = (
-        (s["lease"], s["received"]["machine"], s["machine"], s["received"]["number"]) for s in steps if "received" in s
-    )
+    received = ((*_lane(step), step["received"]["number"]) for step in steps if "received" in step)
     heard = {(key.lease, key.machine): of.record.received for key, of in known.machines.items()}
     waiting = (
         (lease, machine, to, number)
         for (lease, machine, to, number), message in sent.items()
         if program.messages[message.message].ordered
         and (not leases or lease in leases)
-        and number > heard.get((lease, to), {}).get(machine, 0)
+        and number > heard.get((lease, parted(to)[0]), {}).get(over(machine, parted(to)[1]), 0)
     )
     in_transit = [sent[key] for key in dict.fromkeys((*received, *waiting)) if key in sent]
     return LogCase(
@@ -471,11 +477,7 @@ class LogPlayer(Player):
             if actor not in self.sim.roles:
                 raise UnplayableLog(f"{actor[:60] or 'nobody'} plays no machine of {program.system} in this case")
         self.teller = StepTeller(self.program, {})
-        self._received = {
-            (s["lease"], s["received"]["machine"], s["machine"], s["received"]["number"])
-            for s in case.steps
-            if "received" in s
-        }
+        self._received = {(*_lane(s), s["received"]["number"]) for s in case.steps if "received" in s}
         self._read = dict.fromkeys(self.sim.roles, 0)  # by actor, the last event that was looked at
         self._done: dict[str, deque[dict[str, Any]]] = {name: deque() for name in self.sim.roles}
 
@@ -540,17 +542,18 @@ class LogPlayer(Player):
         sessions: dict[str, list[list[Any]]] = {}
         for one in sorted(self.case.in_transit, key=lambda one: one.number):
             if MachineOf(one.actor, one.lease, one.machine) == key and self.program.messages[one.message].ordered:
-                at = self.position(one.machine, one.to)
+                at = self.position(one.machine, one.to, one.message)
                 sessions.setdefault(str(at), []).append([one.number, one.message, one.fields])
         return sessions
 
     def _send(self) -> None:
         """Sends the messages that were in transit and that no state says any more, from the actors that sent them."""
         for one in self.case.in_transit:
-            instance, at = self.sim.held(one.lease, one.machine), self.position(one.machine, one.to)
+            instance, at = self.sim.held(one.lease, one.machine), self.position(one.machine, one.to, one.message)
             if self.program.messages[one.message].ordered or instance is None or at is None:
                 continue
-            if self._packet_of(one.lease, one.machine, one.to, one.number):
+            to = over(one.to, self.program.messages[one.message].channel)
+            if self._packet_of(one.lease, one.machine, to, one.number):
                 continue
             if instance.record[instance.core.sent_at][at] != one.number:
                 raise UnplayableLog(
@@ -618,7 +621,7 @@ class LogPlayer(Player):
             self._consume(actor, step)
             return
         sender, number = received["machine"], received["number"]
-        packet = self._packet_of(step["lease"], sender, step["machine"], number)
+        packet = self._packet_of(*_lane(step), number)
         if packet is None:
             raise ReplayDiverged(f"{sender} has not sent its message {number}, {step['event']}")
         self.sim.deliver(packet)
@@ -630,29 +633,24 @@ class LogPlayer(Player):
         """
         envelope = packet.envelope
         name, lease, sender = envelope["receiving_machine"], envelope["lease"], envelope["sending_machine"]
-        if not self.is_ordered(packet) or (lease, sender, name, envelope["number"]) in self._received:
+        if not self.is_ordered(packet) or (*lane_of(self.program, packet), envelope["number"]) in self._received:
             return False
         player = self.sim.players[name]
-        if player not in self.sim.actors or self.sim.held(lease, name) or self.position(name, sender) is None:
+        known = self.position(name, sender, envelope["message"]) is not None
+        if player not in self.sim.actors or self.sim.held(lease, name) or not known:
             return False
         core, number = self.program.machines[name]
         return not core.begins_with(number, self.event(packet), self.sim.clocks[player].now())
 
     def _packet_of(self, *wanted: str | int) -> Packet | None:
-        """The message of a lease, by its sender, receiver and number.
+        """The message of a lane and number.
 
         Of several copies it is one of the oldest incarnation that the receiver does not refuse: so it has heard of no
         newer one than it had where the log was written.
         """
         packets = []
         for packet in (*self.sim.network.in_transit, *reversed(self.sim.network.sent)):
-            envelope = packet.envelope
-            if (
-                envelope["lease"],
-                envelope["sending_machine"],
-                envelope["receiving_machine"],
-                envelope["number"],
-            ) == wanted:
+            if (*lane_of(self.program, packet), packet.envelope["number"]) == wanted:
                 packets.append(packet)
         taken = [packet for packet in packets if not self.is_of_before(packet)]
         return min(taken or packets, key=lambda packet: packet.incarnation, default=None)

@@ -40,6 +40,7 @@ UNPLAYED: Mapping[str, str] = {
     "byzantine": "a role lies, and compiled actors say what their records say and nothing else",
     "amnesia": "an actor loses its store, and its peers refuse what it says then",
     "skew": "clocks leave true time, and a script has one time",
+    "drift": "clocks run at rates of their own, and a script has one time",
 }
 # Why no event tells of what a path breaks.
 OF_NO_EVENT = "what breaks it is no step that an actor commits, and no event tells of that"

@@ -19,8 +19,10 @@ from leasehold.faults.simulation.simulation import Simulation
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.messages import EPOCH, Heard
 from leasehold.impl.actor.table import MachineInstance
+from leasehold.impl.core.core import Program
 from leasehold.impl.core.values import named_fields
 from leasehold.impl.core.work import Event, message
+from leasehold.impl.words import over
 
 ROUNDS = 5  # of retransmission, each twice as long as the one before, without which nothing comes of it
 SETTLE = 3.0  # seconds of the first of them
@@ -28,6 +30,13 @@ SETTLE = 3.0  # seconds of the first of them
 
 class ReplayDiverged(Exception):
     """The real actors did not do what they should: a fault of theirs, of the model, or of the replay."""
+
+
+def lane_of(program: Program, packet: Packet) -> tuple[str, str, str]:
+    """The lease of a packet, its sender, and its receiver, with the channel if it is numbered apart (`over`)."""
+    envelope = packet.envelope
+    channel = program.messages[envelope["message"]].channel
+    return envelope["lease"], envelope["sending_machine"], over(envelope["receiving_machine"], channel)
 
 
 class Player:
@@ -42,15 +51,15 @@ class Player:
         error = future.exception() if future.done() and not future.cancelled() else None
         return error if isinstance(error, ActorError) else None
 
-    def position(self, machine: str, neighbour: str) -> int | None:
-        """The position of a machine among the neighbours of another one; None: it is none of them."""
-        (core, number), (of, of_number) = self.program.machines[machine], self.program.machines[neighbour]
-        return core.position(of.role, of_number, number)
+    def position(self, machine: str, neighbour: str, message: str) -> int | None:
+        """The position of a machine among the neighbours of another one, for a message; None: it is none of them."""
+        core, number = self.program.machines[machine]
+        return self.program.lane_at(core, number, over(neighbour, self.program.messages[message].channel))
 
     def event(self, packet: Packet) -> Event:
         """The event that a packet is to the machine that it is for."""
         envelope = packet.envelope
-        at = self.position(envelope["receiving_machine"], envelope["sending_machine"])
+        at = self.position(envelope["receiving_machine"], envelope["sending_machine"], envelope["message"])
         fields = named_fields(self.program.messages[envelope["message"]].fields, envelope.get("fields", {}))
         return message(envelope["message"], fields, -1 if at is None else at, envelope["number"])
 
@@ -62,7 +71,7 @@ class Player:
         """Returns whether the machine that a packet is for has received no message of its number or a later one."""
         envelope = packet.envelope
         instance = self.sim.held(envelope["lease"], envelope["receiving_machine"])
-        at = self.position(envelope["receiving_machine"], envelope["sending_machine"])
+        at = self.position(envelope["receiving_machine"], envelope["sending_machine"], envelope["message"])
         return (
             instance is None or at is None or bool(instance.record[instance.core.received_at][at] < envelope["number"])
         )

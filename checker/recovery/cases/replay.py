@@ -22,6 +22,7 @@ from leasehold.faults.simulation.simulation import ControlledActor, Simulation
 from leasehold.impl.actor.ready import Consume
 from leasehold.impl.actor.session import ChannelFull, has_room
 from leasehold.impl.core.core import Named
+from leasehold.impl.core.sparse import as_run
 from leasehold.impl.core.values import ValueFault, named_fields, to_plain
 from leasehold.impl.core.work import TICK, local
 from leasehold.impl.notices import Consumed, Kind, Notice, SimulatedCrash
@@ -72,7 +73,7 @@ class Replayer(Player):
 
     def fields(self, shape: Named, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """The fields of an event of the script in the simulation."""
-        return values
+        return tuple([as_run(kind, value) for (_, kind), value in zip(shape, values, strict=True)])
 
     # Steps
 

@@ -22,7 +22,7 @@ from leasehold.checker.recovery.properties import RunProperties
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.core.core import Named, Program
-from leasehold.impl.lease.broker import Calendar
+from leasehold.impl.lease.calendar import Calendar
 from leasehold.spec.language import types as t
 
 BYSTANDER, LEASE, NEXT = f"{SERVICE_MANAGER}:1", f"{SERVICE_MANAGER}:2", f"{SERVICE_MANAGER}:3"

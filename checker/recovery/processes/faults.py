@@ -32,8 +32,8 @@ from leasehold.impl.server.subscribers import VARIABLE
 ALL = "all"  # actors
 PREVIOUS = "previous"  # the fault before, as a moment
 DURABLE = ("fdatasync", "fsync", "pwrite64")
-# By which a clock is off: less than a term, and far more than a message takes.
-CLOCK_OFFSETS = {"ahead": "+60s", "behind": "-60s"}
+# By which a clock is off: less than a term, and far more than a message takes; or its rate.
+CLOCKS_OFF = {"ahead": "+60s", "behind": "-60s", "fast": "+0s x1.25", "slow": "+0s x0.75"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,9 +228,9 @@ def point(rig: Rig, fault: ProcessFault) -> FaultScript:
 
 
 def clock(rig: Rig, fault: ProcessFault) -> FaultScript:
-    """The clock of an actor's machine is off from its next start on."""
+    """The clock of an actor's machine is off, or runs at another rate, from its next start on."""
     # Durations (CLOCK_MONOTONIC) are measured as before, as they are where a calendar clock is set.
-    prefix = [program("faketime"), "--exclude-monotonic", "-f", CLOCK_OFFSETS[fault.how]]
+    prefix = [program("faketime"), "--exclude-monotonic", "-f", CLOCKS_OFF[fault.how]]
     yield Until.DUE
     rig.fleet.prefix[fault.target] = prefix
     return ""

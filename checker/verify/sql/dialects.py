@@ -5,10 +5,11 @@ SQLite from 3.38 on (`->>`), PostgreSQL from 12 on, MariaDB from 10.6 on.
 Values. A number is an integer, a truth value a BOOLEAN, a member of an enumeration its name as text, an instance its
 number. An option that is `none` is NULL, and is compared by operators that take NULL for a value like others. Opaque
 data is its canonical JSON as text, and so compared as a text. Sets and maps are JSON: a set an array of its members in
-their order, a map an array of its cells, or an object where its keys are members of an enumeration. Each value has one
-such text. So equal sets are equal texts, one column is one field, a row can be read by eye, and databases have
-functions for what is inside. (Child tables, one row for each member, would need two more subqueries for each equality
-of sets, and a table for each such field of each message.)
+their order, a map an array of its cells, or an object where its keys are members of an enumeration. A field that is a
+map over the machines of a dynamic role is an object too, of those cells that differ from its `rest`, by the machine's
+number: a cell that is absent is `rest`. Each value has one such text. So equal sets are equal texts, one column is one
+field, a row can be read by eye, and databases have functions for what is inside. (Child tables, one row for each
+member, would need two more subqueries for each equality of sets, and a table for each such field of each message.)
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ class Dialect:
         least, greatest: the function of several numbers.
         has_number, has_text: whether a JSON array ({0}) has a number or a text ({1}) among its members.
         size: the number of members of a JSON array.
-        at_number, at_text: by kind, the cell of a JSON array at a number, or of a JSON object at a name ({1}).
+        at_number, at_text: by kind, the cell of a JSON array at a number, or of a JSON object at a name ({1}); a cell
+            that is null is NULL.
+        at_entry: the same of a JSON object at a number; `has_entry`: whether there is such a cell.
         divide: whole numbers that divide without a rest.
         total: the sum of a column of numbers, as a whole number.
     """
@@ -85,6 +88,8 @@ class Dialect:
     size: str
     at_number: Mapping[Kind, str]
     at_text: Mapping[Kind, str]
+    at_entry: Mapping[Kind, str]
+    has_entry: str
     divide: str
     total: str
 
@@ -96,6 +101,8 @@ class Dialect:
 def _everywhere(text: str) -> dict[Kind, str]:
     return dict.fromkeys(("truth", "number", "instance", "text", "opaque", "json"), text)
 
+
+_SQLITE_ENTRY = "('$.\"' || {1} || '\"')"  # a number alone would be a place in an array
 
 SQLITE = Dialect(
     "sqlite",
@@ -123,8 +130,10 @@ SQLITE = Dialect(
     has_number="{1} IN (SELECT value FROM json_each({0}))",
     has_text="{1} IN (SELECT value FROM json_each({0}))",
     size="json_array_length({})",
-    at_number={**_everywhere("{0} ->> {1}"), "json": "{0} -> {1}"},
-    at_text={**_everywhere("{0} ->> {1}"), "json": "{0} -> {1}"},
+    at_number={**_everywhere("{0} ->> {1}"), "json": "NULLIF({0} -> {1}, 'null')"},
+    at_text={**_everywhere("{0} ->> {1}"), "json": "NULLIF({0} -> {1}, 'null')"},
+    at_entry={**_everywhere(f"{{0}} ->> {_SQLITE_ENTRY}"), "json": f"NULLIF({{0}} -> {_SQLITE_ENTRY}, 'null')"},
+    has_entry=f"json_type({{0}}, {_SQLITE_ENTRY}) IS NOT NULL",
     divide="{} / {}",
     total="SUM({})",
 )
@@ -135,7 +144,7 @@ _POSTGRESQL_CELL: dict[Kind, str] = {
     "instance": "CAST({0} ->> {1} AS INTEGER)",
     "text": "{0} ->> {1}",
     "opaque": "{0} ->> {1}",
-    "json": "{0} -> {1}",
+    "json": "NULLIF({0} -> {1}, 'null')",
 }
 
 POSTGRESQL = Dialect(
@@ -172,6 +181,8 @@ POSTGRESQL = Dialect(
     size="jsonb_array_length({})",
     at_number={kind: words.replace("{1}", "CAST({1} AS INTEGER)") for kind, words in _POSTGRESQL_CELL.items()},
     at_text=_POSTGRESQL_CELL,
+    at_entry={kind: words.replace("{1}", "CAST({1} AS TEXT)") for kind, words in _POSTGRESQL_CELL.items()},
+    has_entry="jsonb_exists({0}, CAST({1} AS TEXT))",
     divide="{} / {}",
     total="CAST(SUM({}) AS BIGINT)",
 )
@@ -184,6 +195,8 @@ _MARIADB_CELL: dict[Kind, str] = {
     "opaque": "JSON_VALUE({0}, {1})",
     "json": "JSON_QUERY({0}, {1})",
 }
+
+_MARIADB_ENTRY = "CONCAT('$.\"', {1}, '\"')"
 
 MARIADB = Dialect(
     "mariadb",
@@ -213,6 +226,8 @@ MARIADB = Dialect(
     size="JSON_LENGTH({})",
     at_number={kind: words.replace("{1}", "CONCAT('$[', {1}, ']')") for kind, words in _MARIADB_CELL.items()},
     at_text={kind: words.replace("{1}", "CONCAT('$.', {1})") for kind, words in _MARIADB_CELL.items()},
+    at_entry={kind: words.replace("{1}", _MARIADB_ENTRY) for kind, words in _MARIADB_CELL.items()},
+    has_entry=f"JSON_EXISTS({{0}}, {_MARIADB_ENTRY})",
     divide="{} DIV {}",
     total="CAST(SUM({}) AS SIGNED)",
 )

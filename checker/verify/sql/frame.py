@@ -53,8 +53,12 @@ class SqlLayout(Protocol):
         """The column of a message's field."""
         ...
 
-    def ranked(self, channel: str) -> bool:
-        """Returns whether the channel is a mailbox, of which the table `lane` has the last number."""
+    def rest(self, e: x.Expression) -> t.Value:
+        """The value of machines without an entry in a column that is a map over a dynamic role; `...`: it is none."""
+        ...
+
+    def ranked(self, name: str) -> bool:
+        """Returns whether the channel, or that of a kind of message, is a mailbox: `lane` has its last number."""
         ...
 
     def literal(self, type_: t.Type, value: t.Value) -> str:

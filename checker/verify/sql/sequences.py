@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from leasehold.checker.verify.sql.dialects import kind_of
-from leasehold.checker.verify.sql.frame import SqlFrame
+from leasehold.checker.verify.sql.frame import NotAsked, SqlFrame
 from leasehold.checker.verify.sql.text import (
     ATOM,
     COMPARED,
@@ -25,7 +26,46 @@ from leasehold.checker.verify.sql.text import (
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.operators import template
+from leasehold.spec.language.render.evaluate import Context, NoState, evaluate
 from leasehold.spec.language.render.sequences import Sequences, SequenceValue
+
+
+def literal(type_: t.Type, value: t.Value, f: SqlFrame) -> Sql:
+    return Words(f.layout.literal(type_, value))
+
+
+def json_cell(form: str, whole: str, at: Sql) -> Sql:
+    """A cell of a JSON value, in a dialect's form."""
+    text = form.format(whole, flat(within(at, ATOM)))
+    return Words(text, ATOM if text.startswith(("CAST(", "JSON_", "NULLIF(")) else JSON)
+
+
+def stored(e: x.Expression) -> bool:
+    """Returns whether a set, map or sequence stands as JSON in a column, or can be written as JSON."""
+    match e:
+        case x.Data() | x.MessageField():
+            return True
+        case x.Apply(op="[]" | "item" | "first" | "last", operands=(whole, *_)) | x.Old(operand=whole):
+            return stored(whole)
+        case x.Apply(op="get", operands=operands):
+            return all(map(stored, operands))
+    return is_written(e)
+
+
+def is_written(e: x.Expression) -> bool:
+    """Returns whether a value is written out: a literal, or a set or a sequence of such."""
+    return isinstance(e, x.Literal_) or (
+        isinstance(e, x.Apply) and e.op in ("{}", "[,]") and all(map(is_written, e.operands))
+    )
+
+
+def written(e: x.Expression, f: SqlFrame) -> Sql:
+    """A value that is written out, as JSON."""
+    return literal(e.type, evaluate(e, Context(NoState(), {})), f)
+
+
+def no_value(e: x.Expression) -> NotAsked:
+    return NotAsked(f"`{x.text(e)}` stands where a set, map or sequence is not asked what is in it")
 
 
 @dataclass(frozen=True)
@@ -79,16 +119,17 @@ def _value(e: x.Expression, f: SqlFrame) -> SequenceValue[Sql]:
         case x.Literal_(value=value):
             return _SEQUENCES.written([Words(f.layout.literal(of, v)) for v in value if of is not None], Words("NULL"))
         case x.Apply(op=op) if op in _MAKERS:
-            made: SequenceValue[Sql] = _SEQUENCES.made(e, lambda o: _read(o, f), Words("NULL"))
+            made: SequenceValue[Sql] = _made(e, f)
             return made
         case x.Old(operand=operand):
             return _value(operand, replace(f, moment=replace(f.moment, before=True)))
+    if not stored(e):
+        raise no_value(e)
     array = flat(within(f.sql(e), ATOM))
 
     def at(place: Sql) -> Sql:
         assert of is not None
-        text = f.layout.dialect.at_number[kind_of(of)].format(array, flat(within(place, ATOM)))
-        return Words(text, ATOM if text.startswith(("CAST(", "JSON_")) else JSON)
+        return json_cell(f.layout.dialect.at_number[kind_of(of)], array, place)
 
     return SequenceValue(Words(template(f.layout.dialect.size)(array)), e.type.most, at)
 
@@ -97,9 +138,13 @@ def _read(e: x.Expression, f: SqlFrame) -> Sql | SequenceValue[Sql]:
     return _value(e, f) if isinstance(e.type, t.Seq) else f.sql(e)
 
 
+def _made(e: x.Apply, f: SqlFrame) -> Any:
+    return _SEQUENCES.made(e, lambda o, inside, _: f.sql(o) if inside else _read(o, f), Words("NULL"))
+
+
 def of_sequence(e: x.Apply, f: SqlFrame) -> Sql:
     """The value of an operator that asks something of a sequence."""
-    made = _SEQUENCES.made(e, lambda o: _read(o, f), Words("NULL"))
+    made = _made(e, f)
     if isinstance(made, tuple):
         there, value = made
         return case(there, value, Words("NULL"))

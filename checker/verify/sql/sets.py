@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from leasehold.checker.verify.sql.dialects import kind_of
 from leasehold.checker.verify.sql.frame import Bound, NotAsked, SqlFrame, at_moment, each_member, nested
-from leasehold.checker.verify.sql.sequences import of_sequence
+from leasehold.checker.verify.sql.sequences import json_cell, literal, of_sequence, stored
 from leasehold.checker.verify.sql.text import (
     AND,
     ATOM,
@@ -34,10 +34,6 @@ from leasehold.checker.verify.sql.text import (
 from leasehold.spec.language import expression as x
 from leasehold.spec.language import types as t
 from leasehold.spec.language.operators import template
-
-
-def literal(type_: t.Type, value: t.Value, f: SqlFrame) -> Sql:
-    return Words(f.layout.literal(type_, value))
 
 
 def domain(e: x.Quantifier, f: SqlFrame) -> SqlFrame:
@@ -119,7 +115,7 @@ def has_value(value: Sql, member: x.Expression, whole: x.Expression, f: SqlFrame
         return moved
     d = f.layout.dialect
     form = d.has_text if kind_of(member.type) == "text" else d.has_number
-    array, one = flat(within(_as_json(whole, f), ATOM)), within(value, SUM)
+    array, one = flat(within(f.sql(whole), ATOM)), within(value, SUM)
     head, glue, tail = form.partition("{1} IN ")
     if glue:
         return Joined("IN", (one, Words(tail.format(array))), COMPARED)
@@ -145,37 +141,11 @@ def _one_of(value: Sql, items: list[Sql]) -> Sql:
     return Joined("IN", (within(value, SUM), Listed(tuple(map(flat, items)))), COMPARED)
 
 
-def _stored(e: x.Expression) -> bool:
-    """Returns whether a set or map stands as JSON in a column, or can be written as JSON."""
-    match e:
-        case x.Data() | x.MessageField() | x.Literal_():
-            return True
-        case x.Apply(op="{}", operands=items):
-            return all(isinstance(i, x.Literal_) for i in items)
-        case x.Apply(op="[]", operands=(cells, _)):
-            return _stored(cells)
-        case x.Old(operand=operand):
-            return _stored(operand)
-    return False
-
-
-def _as_json(e: x.Expression, f: SqlFrame) -> Sql:
-    match e:
-        case x.Apply(op="{}", operands=items, type=kind):
-            members = frozenset(i.value for i in items if isinstance(i, x.Literal_))
-            return literal(kind, members, f)
-        case x.Old(operand=operand):
-            return _as_json(operand, replace(f, moment=replace(f.moment, before=True)))
-    return f.sql(e)
-
-
 # Comparison
 
 
 def equal(e: x.Apply, f: SqlFrame) -> Sql:
     a, b = e.operands
-    if isinstance(a.type, t.Seq) and not (_stored(a) and _stored(b)):
-        return of_sequence(e, f)
     return same(a, b, e.op == "==", f)
 
 
@@ -184,24 +154,32 @@ def same(a: x.Expression, b: x.Expression, wanted: bool, f: SqlFrame) -> Sql:
     d = f.layout.dialect
     if isinstance(a.type, t.MessageType):
         one, other = (f.variables[v.name].row[0] for v in (a, b) if isinstance(v, x.BoundVariable))
-        names = ("number", "kind", "content")
+        ranked = any(f.layout.ranked(kind) for kind in a.type.kinds)  # a place in a line is no part of a message
+        names = (*["number"] * ranked, "kind", "content")
         parts = [Words(f"{one}.{n} {'=' if wanted else '<>'} {other}.{n}", COMPARED) for n in names]
         return conjunction(parts) if wanted else disjunction(parts)
     none_a, none_b = (_always_none(e) for e in (a, b))
     if none_a or none_b:
         if none_a and none_b:
             return Words("TRUE" if wanted else "FALSE")
-        value = flat(within(_as_json(b if none_a else a, f), SUM))
+        value = flat(within(f.sql(b if none_a else a), SUM))
         return Words(f"{value} IS {'' if wanted else 'NOT '}NULL", COMPARED)
-    if kind_of(a.type) == "json" and not (_stored(a) and _stored(b)):
+    if isinstance(a.type, t.Seq) and isinstance(b.type, t.Seq) and not (stored(a) and stored(b)):
+        return of_sequence(x.Apply(type=t.BOOL, op="==" if wanted else "!=", operands=(a, b)), f)
+    if kind_of(a.type) == "json" and not (stored(a) and stored(b) and _have_one_text(a, b, f)):
         return _same_json(a, b, wanted, f)
-    left, right = (within(_as_json(e, f) if kind_of(a.type) == "json" else f.sql(e), JSON) for e in (a, b))
+    left, right = (within(f.sql(e), JSON) for e in (a, b))
     if isinstance(a.type, t.Option) or isinstance(b.type, t.Option):
         form = d.same if wanted else d.differ
         head, middle, _ = form.split("{}")
         comparison = Joined(middle.strip(), (left, right), COMPARED)
         return Enclosed(head, comparison, "", NOT) if head else comparison
     return Joined("=" if wanted else "<>", (left, right), COMPARED)
+
+
+def _have_one_text(a: x.Expression, b: x.Expression, f: SqlFrame) -> bool:
+    """Returns whether two values in columns have the same text where they are equal: the same cells are left out."""
+    return repr(f.layout.rest(a)) == repr(f.layout.rest(b))
 
 
 def _always_none(e: x.Expression) -> bool:
@@ -220,7 +198,8 @@ def _same_json(a: x.Expression, b: x.Expression, wanted: bool, f: SqlFrame) -> S
         option, plain = (a, b) if isinstance(a.type, t.Option) else (b, a)
         if isinstance(plain.type, t.Option):
             raise NotAsked("two optional sets or maps that are no fields are compared")
-        inner = same(replace(option, type=plain.type), plain, wanted, f)  # type: ignore[arg-type]
+        assert isinstance(option.type, t.Option) and option.type.of is not None
+        inner = same(replace(option, type=option.type.of), plain, wanted, f)
         return case(is_none(option, f), Words("FALSE" if wanted else "TRUE"), inner)
     of = a.type.key if isinstance(a.type, t.Map) else _of(a, b)
     variable, frame = _each(of, f)
@@ -300,7 +279,7 @@ def _of_cell(
             return case(is_none(option, f), *(then(_at(m, key), f) for m in (instead, option)))
         case x.Apply(op="[]", operands=(outer, at)):
             return _of_cell(outer, at, f, lambda m, inner: then(_at(m, key), inner))
-        case x.Old(operand=operand) if not _stored(cells):
+        case x.Old(operand=operand) if not stored(cells):
             fresh = _fresh(key.type, f)  # the key is not read before the step
             inner = f.bind(fresh.name, Bound(f.sql(key), f.scope))
             return then(_at(operand, fresh), replace(inner, moment=replace(f.moment, before=True)))
@@ -317,9 +296,22 @@ def stored_cell(e: x.Apply, f: SqlFrame) -> Sql:
     cells, key = e.operands
     d, of = f.layout.dialect, cells.type.of if isinstance(cells.type, t.Option) else cells.type
     assert isinstance(of, t.Map)
+    if (rest := f.layout.rest(cells)) is not ...:
+        return _entry(of.of, rest, flat(within(f.sql(cells), ATOM)), f.sql(key), f)
     table = d.at_text if isinstance(of.key, t.Enum) else d.at_number
-    text = table[kind_of(of.of)].format(flat(within(_as_json(cells, f), ATOM)), flat(within(f.sql(key), ATOM)))
-    return Words(text, ATOM if text.startswith(("CAST(", "JSON_")) else JSON)
+    return json_cell(table[kind_of(of.of)], flat(within(f.sql(cells), ATOM)), f.sql(key))
+
+
+def _entry(kind: t.Type, rest: t.Value, cells: str, key: Sql, f: SqlFrame) -> Sql:
+    """A cell of a map over a dynamic role, which may have no entry for it."""
+    d = f.layout.dialect
+    found = json_cell(d.at_entry[kind_of(kind)], cells, key)
+    if rest is None:
+        return found
+    if isinstance(kind, t.Option):  # an entry may be `none`, which is NULL too
+        entered = Words(d.has_entry.format(cells, flat(within(key, ATOM))), COMPARED)
+        return case(entered, found, literal(kind, rest, f))
+    return Words(f"COALESCE({flat(found)}, {flat(literal(kind, rest, f))})")
 
 
 def member(e: x.Apply, f: SqlFrame) -> Sql:
@@ -335,8 +327,8 @@ def size(e: x.Apply, f: SqlFrame) -> Sql:
     (whole,) = e.operands
     if isinstance(whole.type, t.Seq):
         return of_sequence(e, f)
-    if _stored(whole):
-        return Words(template(f.layout.dialect.size)(flat(_as_json(whole, f))))
+    if stored(whole):
+        return Words(template(f.layout.dialect.size)(flat(f.sql(whole))))
     variable, frame = _each(_of(whole), f)
     frame.scope.query.where += conjuncts(has(variable, whole, frame))
     frame.scope.query.of = "COUNT(*)"

@@ -34,8 +34,15 @@ from leasehold.checker.verify.sql.frame import (
     nested,
     row_at,
 )
-from leasehold.checker.verify.sql.sequences import of_sequence
-from leasehold.checker.verify.sql.sets import cell, domain, equal, literal, member, ordered, size
+from leasehold.checker.verify.sql.sequences import is_written, literal, no_value, of_sequence, written
+from leasehold.checker.verify.sql.sets import (
+    cell,
+    domain,
+    equal,
+    member,
+    ordered,
+    size,
+)
 from leasehold.checker.verify.sql.text import (
     AND,
     ATOM,
@@ -198,7 +205,7 @@ def _quantifier(e: x.Quantifier, f: SqlFrame) -> Sql:
             return Enclosed("(", query)
         case "sum" | "min" | "max":
             return _aggregate(e, f)
-    raise TypeError(f"a {e.kind} is not made: its members or cells are asked for")
+    raise no_value(e)
 
 
 def _rows(e: x.Quantifier, f: SqlFrame, body: x.Expression | None) -> Select:
@@ -296,8 +303,16 @@ def _get(e: x.Apply, f: SqlFrame) -> Sql:
     return Words(f"COALESCE({', '.join(flat(sql(o, f)) for o in e.operands)})")
 
 
-def _no_value(e: x.Apply, f: SqlFrame) -> Sql:
-    raise NotAsked(f"`{x.text(e)}` stands where a set or sequence is not asked what is in it")
+def _made(e: x.Apply, f: SqlFrame) -> Sql:
+    """A set or a sequence that is written out; no other one is made."""
+    if not is_written(e):
+        raise no_value(e)
+    return written(e, f)
+
+
+def _of_numbers(row: Row) -> Row:
+    """The row of an operator on numbers; with sets and sequences it makes one."""
+    return lambda e, f: (_made if isinstance(e.type, t.Set | t.Seq) else row)(e, f)
 
 
 ROWS: Mapping[str, Row] = {
@@ -313,15 +328,15 @@ ROWS: Mapping[str, Row] = {
     ">=": ordered,
     "in": member,
     "not in": member,
-    "|": _no_value,
-    "&": _no_value,
-    "+": lambda e, f: _no_value(e, f) if isinstance(e.type, t.Seq) else _infix("+", SUM)(e, f),
-    "-": _infix("-", SUM),
+    "|": _made,
+    "&": _made,
+    "+": _of_numbers(_infix("+", SUM)),
+    "-": _of_numbers(_infix("-", SUM)),
     "*": _infix("*", PRODUCT),
     "//": _quotient,
     "%": lambda e, f: _modulo(sql(e.operands[0], f), sql(e.operands[1], f)),
     "negative": _negative,
-    "{}": _no_value,
+    "{}": _made,
     "[]": cell,
     "min": _call(lambda d: d.least),
     "max": _call(lambda d: d.greatest),
@@ -330,5 +345,5 @@ ROWS: Mapping[str, Row] = {
     "index": lambda e, f: sql(e.operands[0], f),
     "get": _get,
     **dict.fromkeys(("item", "first", "last", "starts_with"), of_sequence),
-    **dict.fromkeys(("[,]", "append", "rest", "take"), _no_value),
+    **dict.fromkeys(("[,]", "append", "rest", "take"), _made),
 }

@@ -185,11 +185,16 @@ def sent_together(sends: Sequence[Send]) -> Iterator[tuple[Send, Send]]:
 
 
 def exclusive(first: Send, second: Send) -> bool:
-    """Returns whether two conditional sends plainly exclude each other: `when: p`, `when: not p`, or so for `only`."""
+    """Returns whether two sends plainly exclude each other: `when: p`, `when: not p and q`, or so for `only`."""
     for a, b in ((first.when, second.when), (first.only, second.only)):
-        if any(isinstance(q, x.Apply) and q.op == "not" and q.operands == (p,) for p, q in ((a, b), (b, a))):
+        if a is not None and b is not None and (_negates_a_part(a, b) or _negates_a_part(b, a)):
             return True
     return False
+
+
+def _negates_a_part(negating: x.Expression, of: x.Expression) -> bool:
+    parts = x.conjuncts(of)
+    return any(isinstance(q, x.Apply) and q.op == "not" and q.operands[0] in parts for q in x.conjuncts(negating))
 
 
 def _read_by(task: Task) -> set[str]:
@@ -302,7 +307,7 @@ def _messages_and_channels(system: System, sink: Sink) -> None:
 
 def _answers_are_known(system: System, sink: Sink) -> None:
     """A duplicate is answered by what its receiver's state sends. If both sides answered so, neither would ever end."""
-    numbered = {name for channel in system.channels.values() if channel.kind == "mailbox" for name in channel.messages}
+    numbered = {name for channel in system.channels.values() if "mailbox" in channel.kinds for name in channel.messages}
     requests: dict[tuple[str, str], Message] = {}
     for message in system.messages.values():
         if not message.answer and message.name in numbered:

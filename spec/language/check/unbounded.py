@@ -19,8 +19,17 @@ from typing import TypeAlias, TypeVar
 
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.diagnostics import Sink
-from leasehold.spec.language.model import Call, Datum, Drive, Role, Send, System, Transition
-from leasehold.spec.language.types import Int, Map, Option, Seq, Type
+from leasehold.spec.language.model import (
+    CHANNEL_KINDS_WITHOUT_CAPACITY,
+    Call,
+    Datum,
+    Drive,
+    Role,
+    Send,
+    System,
+    Transition,
+)
+from leasehold.spec.language.types import Int, Seq, Type, number_of
 
 _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 T = TypeVar("T")
@@ -42,7 +51,7 @@ def warn_of_unbounded(system: System, sink: Sink) -> None:
             if datum.unbounded and (holder.name, datum.name) not in numbers:
                 sink.warning("bounded_anyway", datum.place, what=f"{holder.name}.{datum.name}")
     for other in system.channels.values():
-        if other.unbounded and other.name not in channels:
+        if other.unbounded and len(other.kinds) == 1 and other.name not in channels:
             sink.warning("bounded_anyway", other.place, what=other.name)
 
 
@@ -70,7 +79,7 @@ def _growing_channels(system: System) -> dict[str, tuple[str, Transition]]:
     channels: dict[str, tuple[str, Transition]] = {}
     for message, transition in endless.items():
         channel = system.channel_of(message)
-        keeps_all = channel.capacity is None and channel.kind in ("fifo", "bag", "multiset")
+        keeps_all = channel.capacity is None and channel.kind not in CHANNEL_KINDS_WITHOUT_CAPACITY
         if keeps_all and not x.mentions(system.constraint, x.reads_messages):
             channels.setdefault(channel.name, (message, transition))
     return channels
@@ -191,18 +200,14 @@ def reached(following: Mapping[T, set[T]], start: T) -> set[T]:
 
 
 def _endless(type_: Type) -> bool:
-    match type_:
-        case Int(high=high):
-            return high is None
-        case Map(of=of) | Option(of=of) | Seq(of=of):
-            return of is not None and _endless(of)
-    return False
+    number = number_of(type_)
+    return isinstance(number, Int) and number.high is None
 
 
 def _sums(value: x.Expression) -> Iterator[x.Expression]:
-    """The sums and products in a value that nothing around them bounds."""
+    """The sums and products in a value that nothing around them bounds; sequences that are joined are no sum."""
     op = value.op if isinstance(value, x.Apply) else ""
-    if op in ("+", "*"):
+    if op in ("+", "*") and not isinstance(value.type, Seq):
         yield value
     elif op not in ("%", "min"):
         for child in x.children(value):

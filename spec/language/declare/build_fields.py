@@ -10,6 +10,7 @@ from leasehold.spec.language import expression as x
 from leasehold.spec.language import model as m
 from leasehold.spec.language.declare.declare import Declarations, Declarer, doc_of, text_of, type_node
 from leasehold.spec.language.diagnostics import Place, Sink
+from leasehold.spec.language.others import first_rest
 from leasehold.spec.language.read.files import SpecFiles, as_mapping, entries
 from leasehold.spec.language.read.source import YamlNode
 from leasehold.spec.language.render.evaluate import Context, NoState, evaluate
@@ -31,6 +32,8 @@ from leasehold.spec.language.types import (
     in_range,
     members,
     number_of,
+    over_members,
+    with_rest,
 )
 from leasehold.spec.language.typing.names import DeclaredNames, Scope
 from leasehold.spec.language.typing.parse import parse
@@ -75,7 +78,7 @@ class FieldBuilder:
     ) -> m.Datum:
         kind = parse_type(type_node(decl), self.small, self.sink, self.declarer.number_of)
         if decl.kind == "text":
-            return m.Datum(name, kind, None, default(kind), place=place)
+            return m.Datum(name, with_rest(kind), None, default(kind), place=place)
         low, high = decl.get("min"), decl.get("max")
         if isinstance(number_of(kind), Int):
             ends = Int(*(self.declarer.constant(end, bounds=True) if end else None for end in (low, high)))
@@ -88,11 +91,13 @@ class FieldBuilder:
         first = decl.get("initial")
         why = " ".join(text_of(decl, "unbounded").split())
         if first is None:
-            return m.Datum(name, kind, explore, default(kind), doc=doc_of(decl), place=place, unbounded=why)
+            return m.Datum(name, with_rest(kind), explore, default(kind), doc=doc_of(decl), place=place, unbounded=why)
         if first.text == "any":
             return m.Datum(name, kind, explore, default(kind), True, doc_of(decl), place, unbounded=why)
         begin, begins_as = self._first(name, kind, first, role)
         alike = all(value == begin[0] for value in begin)
+        if isinstance(kind, Map) and over_members(kind):
+            kind = replace(kind, rest=first_rest(begins_as, begin[0][0], self.declared.values()))
         return m.Datum(
             name,
             kind,
@@ -143,8 +148,7 @@ class FieldBuilder:
         if node is None:
             return None
         ends = list(node)
-        of: Type | None = kind.of if cells and isinstance(kind, Map) else kind
-        of = of.of if isinstance(of, Option) or (cells and isinstance(of, Seq)) else of
+        of = number_of(kind) if cells else kind.of if isinstance(kind, Option) else kind
         if not isinstance(of, Int | Time | Opaque | UnknownType):
             self.sink.error("explore_no_number", node.place, name=name, kind=kind)
             return None
@@ -215,9 +219,7 @@ def _depends_on_numbers(part: x.Expression) -> bool:
 def bounded(kind: Type, ends: Int) -> Type:
     """The type with these bounds of its numbers."""
     match kind:
-        case Seq():
-            return replace(kind, of=ends)
-        case Option(of=of) | Map(of=of) if of is not None:
+        case Option(of=of) | Map(of=of) | Seq(of=of) if of is not None:
             return replace(kind, of=bounded(of, ends))
     return ends
 

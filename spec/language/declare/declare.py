@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.constant import Constant, Reader
+from leasehold.spec.language.declare.channel_kind import NamedKind, kind_text, named_kinds
 from leasehold.spec.language.diagnostics import NOWHERE, DiscardingSink, Place, Sink, near_miss
 from leasehold.spec.language.lower.outlive import control_of_text, name_of
 from leasehold.spec.language.operators import DEFINABLE
@@ -89,7 +90,7 @@ class Declarer:
         channels = self._carried(ends_of)
         numbered: set[str] = set()
         for name, _, node in entries(self.files.sections["channels"]):
-            numbered.update(channels[name] if text_of(node, "kind") == "mailbox" else ())
+            numbered.update(channels[name] if self._may_be(node) == {"mailbox"} else ())
         constants = {n: c.type for n, c in self.constants.items()}
         return DeclaredNames(
             constants,
@@ -102,6 +103,17 @@ class Declarer:
             frozenset(numbered),
             ends_of,
         )
+
+    def _may_be(self, channel: YamlNode) -> set[str]:
+        """The words of all kinds that a channel may have."""
+        kind = channel.get("kind")
+        text = None if kind is None else kind_text(kind, DiscardingSink())
+        return set() if text is None else {word for case in named_kinds(text) for word in self.kinds(case)}
+
+    def kinds(self, case: NamedKind) -> tuple[str, ...]:
+        """The words that a kind may be: all values of a constant of an enumeration, where the text names one."""
+        constant = self.constants.get(case.word)
+        return constant.type.members if constant is not None and isinstance(constant.type, Enum) else (case.word,)
 
     def _carried(self, ends_of: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, ...]]:
         """Each channel's messages: those that it lists; all that no channel lists, if it is the first to list none."""

@@ -1,5 +1,6 @@
 """The last phase of the language: a system as state variables and guarded actions, which every reading renders."""
 
+from leasehold.spec.language.lower.clocks import ClockBounds, ClockReading
 from leasehold.spec.language.lower.form import (
     Change,
     Choice,
@@ -19,6 +20,8 @@ from leasehold.spec.language.lower.lowering import lower, messages_of, piece, re
 __all__ = [
     "Change",
     "Choice",
+    "ClockBounds",
+    "ClockReading",
     "Crash",
     "FaultCell",
     "Machine",

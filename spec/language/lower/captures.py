@@ -18,7 +18,7 @@ from leasehold.spec.language import model as m
 from leasehold.spec.language import parts
 from leasehold.spec.language.diagnostics import Place
 from leasehold.spec.language.read.source import YamlNode
-from leasehold.spec.language.types import Map, Set, Type, UnknownType, default
+from leasehold.spec.language.types import Map, Set, Type, UnknownType, default, with_rest
 
 
 def starting_events(role: YamlNode) -> dict[str, list[str]]:
@@ -46,7 +46,7 @@ def with_captures(role: m.Role, channels: Collection[m.Channel]) -> m.Role:
             tasks[name] = _reading_no_step(role.name, task, of, data, name in kept)
         if name in kept:
             data |= {
-                field: m.Datum(field, e.type, None, default(e.type), captured=True, place=e.place)
+                field: m.Datum(field, with_rest(e.type), None, default(e.type), captured=True, place=e.place)
                 for field, e in of.items()
             }
         if of:

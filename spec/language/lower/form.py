@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
 from leasehold.spec.language.expression import Expression
+from leasehold.spec.language.lower.clocks import TRUE_TIME, ClockBounds
 from leasehold.spec.language.model import (
     Channel,
     Clock,
@@ -179,7 +180,7 @@ class Variable:
         initial: the first value of each.
         stops: while an actor has one of these values, its machines take no step.
         separates: by value, the pairs of actors between which messages wait while the whole has it.
-        leads: it is how far the clock of an actor is ahead of true time.
+        leads: it is how far the clock of an actor is ahead of true time, or behind.
         shows: while an actor or the whole has another value than the first, the state is no legal one.
     """
 
@@ -211,10 +212,12 @@ class Change:
         actor: whose step it is shown as.
         budget: the kind of fault whose budget it takes; empty where it takes none.
         recovers: the group of fairness under which it comes in the end, in words; empty where it need not come.
-        waits_for: an actor; while a timer of it is due the action waits, as time does.
+        gains: an actor whose clock gains a tick, if the bounds of clocks allow, and as time does not while a timer is
+            due: one of this actor, or without an offset any.
         resets: the actor's machines come to their first states.
         on_channels: the operation that is done to the actor's channels (checker/explore/channels.py, OPERATIONS);
             empty where they stay as they are.
+        empties: channels that lose what is on its way to the actor.
     """
 
     kind: str
@@ -224,9 +227,10 @@ class Change:
     actor: str = ""
     budget: str = ""
     recovers: str = ""
-    waits_for: str = ""
+    gains: str = ""
     resets: bool = False
     on_channels: str = ""
+    empties: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -238,12 +242,14 @@ class Crash:
         actors: which stop.
         budget: the kind of fault whose budget it takes.
         together: it comes only while all of them are up.
+        empties: channels that lose what is on its way to the actors that stop.
     """
 
     name: str
     actors: tuple[ModelActor, ...]
     budget: str
     together: bool
+    empties: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -261,6 +267,7 @@ class Relation:
         limits: by kind of fault, how many a whole run may have; kinds without a limit are in `unlimited`.
         variables: what faults add to the state.
         crashes, changes: what faults add to the actions; a crash brings recovery with it.
+        clocks: how far those of actors may leave true time, by gains and by the passage of time.
         retries: lost messages are sent again while their sender's state sends them.
         byzantine: the actor that sends any message that it can sign; None for none.
     """
@@ -277,5 +284,6 @@ class Relation:
     variables: tuple[Variable, ...] = ()
     crashes: tuple[Crash, ...] = ()
     changes: tuple[Change, ...] = ()
+    clocks: ClockBounds = TRUE_TIME
     retries: bool = False
     byzantine: ModelActor | None = None

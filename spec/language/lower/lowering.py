@@ -143,7 +143,7 @@ def _receive(system: System, channel: Channel, moves: _Moves) -> Receive:
         for state in receiver.states
         if (receiver.name, state, m.name) in moves
     }
-    consumes, in_turn = channel.kind != "set", channel.kind in ("fifo", "mailbox")
+    consumes, in_turn = channel.kind != "set", channel.durable or channel.kind == "mailbox"
     return Receive(channel, sender, receiver, messages, choices, consumes, in_turn, channel.waits)
 
 

@@ -28,6 +28,7 @@ _TEXTS: dict[str, Schema] = {
     "flag": {"enum": [True, False, "true", "false"]},
     "fairness": {"enum": [True, False, "true", "false", "strong"]},
     "owner": {"enum": list(shape.CHOICES["owner"])},
+    "fate": {"enum": list(shape.CHOICES["fate"])},
     "number": {"type": ["integer", "string"], "pattern": _pattern(INTEGER)},
     "condition": {**_WORD, "not": {"enum": sorted(FLAGS)}},
     "expression": _WORD,

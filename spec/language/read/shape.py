@@ -18,7 +18,7 @@ from leasehold.spec.language import table
 class TextShape:
     """A word or sentence; `of` says what it stands for, and is checked where it is used."""
 
-    of: str = "text"  # text, name, expression, flag, fairness, owner, number, type, channel kind, state set
+    of: str = "text"  # text, name, expression, flag, fairness, owner, fate, number, type, channel kind, state set
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,12 @@ class Alternatives:
 YamlShape: TypeAlias = TextShape | ListShape | MappingShape | RecordShape | Alternatives
 
 # All words that such a text may be.
-CHOICES = {"flag": ("true", "false"), "fairness": ("true", "false", "strong"), "owner": ("actor", "run")}
+CHOICES = {
+    "flag": ("true", "false"),
+    "fairness": ("true", "false", "strong"),
+    "owner": ("actor", "run"),
+    "fate": ("kept", "lost"),
+}
 NAME_SHAPE = TextShape("name")
 
 _TABLE = table("keys.yaml")

@@ -93,11 +93,19 @@ def _check(node: YamlNode, shape: YamlShape, sink: Sink, where: str) -> None:
                 _check(item, of, sink, where)
         case MappingShape(of=of, keys=keys):
             for name, place, value in node.pairs():
+                if _ends_text(name) and value.kind == "text" and not value.text:
+                    sink.error("cut_by_comma", place, where=where, name=printable(name[:40]))
+                    continue
                 if keys in NAMES:
                     check_name(name, place, sink, where)
                 _check(value, of, sink, f"{where}.{name[:40]}")
         case RecordShape():
             _check_record(node, chosen, sink, where)
+
+
+def _ends_text(name: str) -> bool:
+    """Returns whether a key closes a bracket that it does not open: it is the rest of a text that a comma has cut."""
+    return any(name.count(end) > name.count(start) for start, end in ("()", "[]"))
 
 
 def check_name(name: str, place: Place, sink: Sink, where: str) -> None:
@@ -142,7 +150,7 @@ def _check_record(node: YamlNode, shape: RecordShape, sink: Sink, where: str) ->
     meant = set()
     for name, place, value in node.pairs():
         key = shape.keys.get(name)
-        if key is None and " " in name and value.kind == "text" and not value.text:
+        if key is None and (" " in name or _ends_text(name)) and value.kind == "text" and not value.text:
             sink.error("comma_in_braces", place, where=where, name=name[:40], title=shape.title)
         elif key is None:
             near = near_miss(name, shape.keys)

@@ -46,6 +46,19 @@ class SourceLayout:
         """Source of the members of a small type, in their order."""
         return f"range({of.count})" if isinstance(of, Instance) else repr(of.members)
 
+    def looked_at(self, e: x.Quantifier, f: Frame) -> str:
+        """Source of the members that a quantifier over all members of a type looks at."""
+        of = e.domain.type.of if isinstance(e.domain.type, Set) else None
+        assert of is not None
+        return self.members(of)
+
+    def made_map(self, e: x.Quantifier) -> str | None:
+        """Source of a map over all members but those that `looked_at` leaves out.
+
+        `{cells}` are pairs of members and values. None: it leaves out none.
+        """
+        return None
+
     def now(self) -> str:
         """Source of the clock; `{s}` is the state."""
         raise NotImplementedError
@@ -323,13 +336,11 @@ def _rolled(e: x.Quantifier, f: Frame) -> str:
     """A quantifier over the members that there are, however many that may be."""
     inner = replace(f, variables={**f.variables, e.variable: f"_{e.variable}"})
     tail = f" if {source(e.condition, inner)}" if e.condition is not None else ""
-    domain = source(e.domain, f)
-    if x.holds_all_members(e.domain):
-        assert isinstance(e.domain.type, Set) and e.domain.type.of is not None
-        of = e.domain.type.of
-        assert isinstance(of, Instance | Enum)
-        domain = f.layout.members(of)
-    template = _comprehension(e, f, _braces(source(e.body, inner)), _braces(tail))
+    domain = f.layout.looked_at(e, f) if x.holds_all_members(e.domain) else source(e.domain, f)
+    body = source(e.body, inner)
+    if e.kind == "map" and (made := f.layout.made_map(e)) is not None:
+        return made.replace("{cells}", f"((_{e.variable}, {body}) for _{e.variable} in {domain})")
+    template = _comprehension(e, f, _braces(body), _braces(tail))
     return template.format(m=f"_{e.variable}", all=domain)
 
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, Generic, Protocol, TypeVar
 
 from leasehold.spec.language import expression as x
+from leasehold.spec.language.types import Seq, Type, wider
 
 T = TypeVar("T")  # a number or a condition of a reading
 
@@ -43,6 +45,22 @@ class SequenceValue(Generic[T]):
     length: T
     most: int
     at: Callable[[T], Any]
+
+
+def operand_types(e: x.Apply) -> list[tuple[bool, Type | None]]:
+    """Returns of each operand of an operator on sequences whether it is a value in one, and its type as such a value.
+
+    Operands that are whole sequences have the type of all of them; those that are neither have none.
+    """
+    kinds = [e.type, *(o.type for o in e.operands)]
+    sequences: list[Type] = [kind for kind in kinds if isinstance(kind, Seq)]
+    whole = reduce(wider, sequences)
+    assert isinstance(whole, Seq)
+    inside = {"[,]": range(len(e.operands)), "append": (1,), "in": (0,), "not in": (0,)}.get(e.op, ())
+    return [
+        (place in inside, whole.of if place in inside else whole if isinstance(o.type, Seq) else None)
+        for place, o in enumerate(e.operands)
+    ]
 
 
 class Sequences(Generic[T]):
@@ -137,15 +155,15 @@ class Sequences(Generic[T]):
         length = a.choice(test, then.length, otherwise.length)
         return SequenceValue(length, max(then.most, otherwise.most), at)
 
-    def made(self, e: x.Apply, read: Callable[[x.Expression], Any], default: Any) -> Any:
+    def made(self, e: x.Apply, read: Callable[[x.Expression, bool, Type | None], Any], default: Any) -> Any:
         """The value of an operator that takes or makes a sequence; an option as whether there is a value, and it.
 
         Args:
             e: the operator with its operands.
-            read: the value of an operand.
+            read: the value of an operand, given whether it is a value in a sequence, and its type as such.
             default: of the type of a sequence that is written out.
         """
-        operands = [read(o) for o in e.operands]
+        operands = [read(o, *as_given) for o, as_given in zip(e.operands, operand_types(e), strict=True)]
         match e.op:
             case "[,]":
                 return self.written(operands, default)

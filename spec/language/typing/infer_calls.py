@@ -313,7 +313,8 @@ class Typing(Operators):
         """A quantifier over a sequence, written out for each place that a value of it may have."""
         assert isinstance(domain.type, Seq) and domain.type.of is not None
         of, place = domain.type.of, body.place
-        instead, zero = x.Literal_(type=of, value=default(of), place=place), x.Literal_(type=INT, value=0, place=place)
+        instead = x.Literal_(type=of, value=default(of), stand_in=True, place=place)
+        zero = x.Literal_(type=INT, value=0, place=place)
         length = x.Apply(type=INT, op="len", operands=(domain,), place=place)
         parts: list[x.Expression] = []
         for number in range(x.longest(domain)):

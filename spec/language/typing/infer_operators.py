@@ -13,7 +13,6 @@ from leasehold.spec.language.operators import OPERATORS, WORDS, Bound, Operator,
 from leasehold.spec.language.types import (
     BOOL,
     INT,
-    Bool,
     Enum,
     Instance,
     Int,
@@ -334,7 +333,7 @@ class Operators(Inference):
             of = item.type if of is None else of
         if any(isinstance(i.type, UnknownType) for i in items):
             return wrong(self.place(tree))
-        if of is not None and not isinstance(of, Bool | Int | Time | Enum | Instance):
+        if isinstance(of, Option | Opaque | MessageType):
             return self.error("sequence_value_type", tree, items_type=of)
         return x.Apply(type=Seq(of), op="[,]", operands=tuple(items), place=self.place(tree))
 

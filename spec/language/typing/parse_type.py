@@ -14,15 +14,13 @@ from leasehold.spec.language.types import (
     OPAQUE,
     TIME,
     UNKNOWN,
-    Bool,
     Enum,
     Instance,
-    Int,
     Map,
+    Opaque,
     Option,
     Seq,
     Set,
-    Time,
     Type,
     UnknownType,
     members,
@@ -75,8 +73,14 @@ def parse_type(
             return None
         return most
 
-    def refused(tree: ast.expr) -> Type:
-        sink.error("sequence_within", node.place, within=ast.unparse(tree))
+    def within(outer: str, tree: ast.Subscript, of: ast.expr, *refused: type[Type]) -> Type:
+        """The type of what an option or a sequence holds."""
+        inner = build(of)
+        if not isinstance(inner, refused):
+            return inner
+        wording = "option_within" if isinstance(inner, Option) else "opaque_within"
+        held = inner.of if isinstance(inner, Option) else inner
+        sink.error(wording, node.place, outer=outer, type=ast.unparse(tree), inner=held)
         return UNKNOWN
 
     def build(tree: ast.expr) -> Type:
@@ -88,19 +92,13 @@ def parse_type(
                 return Set(kind) if kind else UNKNOWN
             case ast.Subscript(value=ast.Name(id="map"), slice=ast.Tuple(elts=[key, of])):
                 kind, inner = small(key), build(of)
-                if isinstance(inner, Seq):
-                    return refused(of)
                 return Map(kind, inner) if kind and not isinstance(inner, UnknownType) else UNKNOWN
             case ast.Subscript(value=ast.Name(id="option"), slice=of):
-                inner = build(of)
-                if isinstance(inner, Seq):
-                    return refused(of)
+                inner = within("an option", tree, of, Option)
                 return UNKNOWN if isinstance(inner, UnknownType) else Option(inner)
             case ast.Subscript(value=ast.Name(id="seq"), slice=ast.Tuple(elts=[of, most])):
-                inner, length = build(of), longest(most)
-                if isinstance(inner, UnknownType) or length is None:
-                    return UNKNOWN
-                return Seq(inner, length) if isinstance(inner, Bool | Int | Time | Enum | Instance) else refused(of)
+                inner, length = within("a sequence", tree, of, Option, Opaque), longest(most)
+                return UNKNOWN if isinstance(inner, UnknownType) or length is None else Seq(inner, length)
             case ast.Subscript(value=ast.Name(id="seq")):
                 sink.error("unbounded_sequence", node.place, type=ast.unparse(tree))
                 return UNKNOWN
@@ -126,4 +124,6 @@ def _cells(type_: Type) -> int:
             return len(members(key)) * _cells(of)
         case Option(of=of) if of is not None:
             return 1 + _cells(of)
+        case Seq(of=of, most=most) if of is not None:
+            return 1 + most * _cells(of)
     return 1

@@ -30,6 +30,7 @@ from leasehold.impl.events.event import (
     digest,
     write,
 )
+from leasehold.impl.words import over, parted
 from tests.planted.table import rows
 
 Alter = Callable[[KnownSystem, list[AnyEvent], int], list[AnyEvent] | None]
@@ -211,6 +212,74 @@ def a_local_event_as_a_message(known: KnownSystem, step: MachineStep) -> Machine
 @of_step
 def no_transition(known: KnownSystem, step: MachineStep) -> MachineStep | None:
     return replace(step, transition="", reason="it is late") if step.transition else None
+
+
+def _beside(known: KnownSystem, name: str) -> str | None:
+    """The name of another channel's numbers, of one that leads the same way between the two machines."""
+    machine, channel = parted(name)
+    channels = known.system.channels
+    ends = [(one.sender, one.receiver) for one in channels.values() if one.name == channel]
+    same = (o.name for o in channels.values() if (o.sender, o.receiver) in ends and o.name != channel)
+    return next((over(machine, other) for other in same), None)
+
+
+def _exchanged(known: KnownSystem, numbers: Mapping[str, int]) -> dict[str, int] | None:
+    """Numbers of which those of two channels stand for each other; None where there are no two that differ."""
+    for name, number in numbers.items():
+        other = _beside(known, name)
+        if other is not None and numbers.get(other, 0) != number:
+            exchanged = {**numbers, other: number, name: numbers.get(other, 0)}
+            return {name: number for name, number in exchanged.items() if number}
+    return None
+
+
+@of_step
+def sent_numbers_of_two_channels_exchanged(known: KnownSystem, step: MachineStep) -> MachineStep | None:
+    numbers = _exchanged(known, step.record.sent)
+    return None if numbers is None else replace(step, record=replace(step.record, sent=numbers))
+
+
+@of_step
+def received_numbers_of_two_channels_exchanged(known: KnownSystem, step: MachineStep) -> MachineStep | None:
+    numbers = _exchanged(known, step.record.received)
+    return None if numbers is None else replace(step, record=replace(step.record, received=numbers))
+
+
+@of_step
+def received_over_another_channel(known: KnownSystem, step: MachineStep) -> MachineStep | None:
+    other = _beside(known, step.received.name) if step.received is not None else None
+    return None if other is None else replace(step, received=replace(step.received, channel=parted(other)[1]))
+
+
+@of_step
+def received_with_the_number_of_another_channel(known: KnownSystem, step: MachineStep) -> MachineStep | None:
+    """So that the record has it, too, as an actor with one number for both would leave it."""
+    of = step.received
+    other = _beside(known, of.name) if of is not None else None
+    number = 0 if other is None else step.record.received.get(other, 0)
+    if of is None or not number or number == of.number:
+        return None
+    heard = {**step.record.received, of.name: number}
+    return replace(step, received=replace(of, number=number), record=replace(step.record, received=heard))
+
+
+@of_step
+def sent_over_another_channel(known: KnownSystem, step: MachineStep) -> MachineStep | None:
+    for at, sent in enumerate(step.sends):
+        if (other := _beside(known, sent.name)) is not None:
+            others = replace(sent, channel=parted(other)[1])
+            return replace(step, sends=(*step.sends[:at], others, *step.sends[at + 1 :]))
+    return None
+
+
+@of_step
+def sent_with_the_number_of_another_channel(known: KnownSystem, step: MachineStep) -> MachineStep | None:
+    for at, sent in enumerate(step.sends):
+        other = _beside(known, sent.name)
+        number = 0 if other is None else step.record.sent.get(other, 0)
+        if number and number != sent.number:
+            return replace(step, sends=(*step.sends[:at], replace(sent, number=number), *step.sends[at + 1 :]))
+    return None
 
 
 # The event

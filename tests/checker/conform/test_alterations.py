@@ -96,7 +96,7 @@ def test_an_alteration_is_found(alteration: str) -> None:
                     assert_received_before(other[one.actor], one.position)
                 assert one.actor == actor or one.what == "message" or one.lease, (alteration, name, actor, one)
         made[name] += done
-    assert made, "it applies nowhere"
+    assert made.total(), "it applies nowhere"
 
 
 def assert_received_before(events: list[AnyEvent], position: int) -> None:
@@ -104,7 +104,7 @@ def assert_received_before(events: list[AnyEvent], position: int) -> None:
     taken = events[position - 1]
     assert isinstance(taken, StepEvent)
     assert taken.step.received is not None
-    number, sender = taken.step.received.number, taken.step.received.machine
+    number, sender = taken.step.received.number, taken.step.received.name
     earlier = (step for event in events[: position - 1] if isinstance(event, StepEvent) for step in event.steps())
     of = [step for step in earlier if (step.lease, step.machine) == (taken.step.lease, taken.step.machine)]
     assert number <= (of[-1].record.received.get(sender, 0) if of else 0)

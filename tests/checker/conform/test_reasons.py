@@ -23,6 +23,7 @@ NAMES = (
     "tests/checker/conform/depot",
     "examples/mutex",
     "tests/constructs/maps",
+    "tests/constructs/urgent",
 )
 PLACES = 3  # at which each log is altered in one way
 

@@ -39,6 +39,7 @@ SYSTEMS = (
     "tests/constructs/maps",
     "tests/constructs/captures",
     "tests/constructs/circle",
+    "tests/constructs/urgent",
     "tests/checker/conform/depot",
 )
 Log = dict[str, list[AnyEvent]]

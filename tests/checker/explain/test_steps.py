@@ -60,6 +60,7 @@ class Told:
             "since": 3,
             "forgotten": None,
             "doc": "",
+            "client": "",
             "wish": None,
             "over": False,
             "data": {},

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from itertools import chain, combinations, product
 from typing import Any
 
@@ -18,7 +19,7 @@ from leasehold.faults.model import Budget
 from leasehold.spec import System
 from leasehold.spec.language import types as t
 from leasehold.spec.language.declare.build_fields import constant_value
-from leasehold.spec.language.expression import Argument, mentions
+from leasehold.spec.language.expression import Argument, Now, mentions
 from leasehold.spec.language.model import CHANNEL_FAULTS, Call, Datum, Drive, Role, Send, Transition
 from leasehold.spec.language.parts import expressions
 from leasehold.spec.language.render.evaluate import Context, InTransit, NoState, evaluate
@@ -42,6 +43,10 @@ def begun(system: System, instance: int, datum: Datum) -> list[Any]:
     return [value]
 
 
+def is_now(node: Any) -> bool:
+    return isinstance(node, Now)
+
+
 @dataclass
 class World:
     """A global state."""
@@ -52,12 +57,14 @@ class World:
     sent: dict[Way, int]  # in the sender's record: the last number used
     received: dict[Way, int]  # in the receiver's record
     way: dict[Way, list[tuple[int, str, tuple[Any, ...]]]]
+    lines: dict[tuple[str, int], list[Way]]  # by channel and receiver of a queue: whose messages stand in it, in order
     now: int
     up: dict[str, str]
     cut: frozenset[str]  # one side of the partition; empty without one
     lead: dict[str, int]
     left: dict[str, float]
     own: dict[tuple[str, str], int]  # by channel and fault: what is left of the channel's own budget
+    shown: dict[str, tuple[int, ...]] = field(default_factory=dict)  # under drift: the readings of clocks at true ticks
     passed: dict[Machine, dict[str, Any]] = field(default_factory=dict)  # what a step passes to its work, meanwhile
 
     def copy(self) -> World:
@@ -69,12 +76,14 @@ class World:
             dict(self.sent),
             dict(self.received),
             lanes,
+            {k: list(v) for k, v in self.lines.items()},
             self.now,
             dict(self.up),
             self.cut,
             dict(self.lead),
             dict(self.left),
             dict(self.own),
+            dict(self.shown),
         )
 
     def shape(self) -> Any:
@@ -82,6 +91,9 @@ class World:
         lanes = []
         for lane, queue in self.way.items():
             kind = self.twin.system.channels[lane[0]].kind
+            if kind == "queue":
+                lanes.append(tuple((n, *m[1:]) for n, m in zip(self.places(lane), queue, strict=True)))
+                continue
             if kind != "mailbox":
                 flat = [(k, f) for _, k, f in queue]
                 lanes.append(tuple(flat) if kind == "fifo" else tuple(sorted(flat, key=repr)))
@@ -98,11 +110,23 @@ class World:
             tuple(self.up.values()),
             self.twin.side(self.cut),
             tuple(self.lead.values()),
+            tuple(self.twin.where(self.now, self.lead[a], shown) for a, shown in self.shown.items()),
             tuple(self.own.values()),
         )
 
+    def places(self, lane: Way) -> list[int]:
+        """The places in a queue of the messages of a lane."""
+        return [place for place, other in enumerate(self.lines[lane[0], lane[2]], 1) if other == lane]
+
+    def take_out(self, lane: Way, at: int) -> None:
+        """A message leaves a lane, and the line that it stands in."""
+        if self.twin.system.channels[lane[0]].kind == "queue":
+            del self.lines[lane[0], lane[2]][self.places(lane)[at] - 1]
+        del self.way[lane][at]
+
     def key(self) -> Any:
-        return self.shape(), tuple(self.left.values())
+        """The whole history of clocks is in it: that less is enough is for the explorer to show."""
+        return self.shape(), tuple(self.left.values()), tuple(self.shown.values())
 
     # The view of expressions
 
@@ -120,13 +144,14 @@ class World:
                 if name in (kind, lane[0]):
                     names = [f.name for f in self.twin.system.messages[kind].fields]
                     known = {"mailbox": number - self.received[lane], "fifo": place}.get(how, 1)
+                    known = self.places(lane)[place - 1] if how == "queue" else known
                     latest, ranked = number == self.sent[lane], how == "mailbox"
                     yield InTransit(kind, dict(zip(names, fields, strict=True)), known, latest, *lane[1:], ranked)
 
     def heard(self, name: str, role: str = "", instance: int = 0) -> bool:
         channel = self.twin.system.channels[name]
         return all(
-            self.sent[lane] <= self.received[lane]
+            self.sent[lane] <= self.received[lane] if channel.kind == "mailbox" else not self.way[lane]
             for lane in self.way
             if lane[0] == name
             and (not role or (role, instance) in ((channel.sender, lane[1]), (channel.receiver, lane[2])))
@@ -160,7 +185,7 @@ class Step:
     def fault(self) -> bool:
         return (
             self.strange
-            or self.kind in ("crash", "lose", "partition", "skew", "halt", "amnesia")
+            or self.kind in ("crash", "lose", "partition", "skew", "drift", "halt", "amnesia")
             or any(self.cost.get(f) for f in ("duplicate", "reorder"))
         )
 
@@ -208,6 +233,17 @@ class Twin:
             return world
         return replace(world, now=world.now + world.lead.get(self.actor[machine], 0))
 
+    def own_clocks(self) -> list[str]:
+        """The actors whose clocks may leave true time, and that have something to read on them."""
+        if self.system.clock is None or not (self.budget.skew or self.budget.drift):
+            return []
+        timed = {r.name for r in self.system.roles.values() if any(mentions(e, is_now) for e in expressions(r))}
+        return [
+            a
+            for a in self.actors
+            if any(self.actor[r.name, i] == a and r.name in timed for r, i in self.system.machines())
+        ]
+
     # First states
 
     def first(self) -> list[World]:
@@ -233,10 +269,11 @@ class Twin:
                 dict.fromkeys(lanes, 0),
                 dict.fromkeys(lanes, 0),
                 {lane: [] for lane in lanes},
+                {(c.name, j): [] for c in system.channels.values() for j in range(system.roles[c.receiver].count)},
                 0,
                 dict.fromkeys(self.actors, UP),
                 frozenset(),
-                dict.fromkeys(self.actors, 0) if self.budget.skew and system.clock else {},
+                dict.fromkeys(self.own_clocks(), 0),
                 left,
                 {
                     (c.name, f): n
@@ -244,6 +281,7 @@ class Twin:
                     for f in CHANNEL_FAULTS
                     if isinstance(n := getattr(c, f), int) and n
                 },
+                {a: (0,) for a in self.own_clocks() if a != self.liar and self.budget.drift},
             )
             if system.initially is None or self.say(world, system.initially):
                 worlds.append(world)
@@ -394,6 +432,14 @@ class Twin:
             if self.more_stops or received or part != work:
                 yield from self.stopped(done(world, part), self.actor[machine], cost)
 
+    def hang_up(self, world: World, actors: Iterable[str]) -> None:
+        """The connections to actors that stop are gone, with all that was in them."""
+        for lane, queue in world.way.items():
+            channel = self.system.channels[lane[0]]
+            if channel.on_crash == "lost" and self.actor[channel.receiver, lane[2]] in actors:
+                while queue and channel.kind != "set":
+                    world.take_out(lane, 0)
+
     def may_stop(self, world: World) -> bool:
         return any(world.left[fault] for fault in ("crash", "power_cut", "halt"))
 
@@ -406,11 +452,14 @@ class Twin:
             if not world.left[fault]:
                 continue
             after = world.copy()
-            after.up.update({a: DOWN for a in names if after.up[a] == UP and a != self.liar})
+            stopping = {a for a in names if a == actor or after.up[a] == UP} - {self.liar}
+            after.up.update(dict.fromkeys(stopping, DOWN))
+            self.hang_up(after, stopping)
             yield Step("crash", after, {**cost, fault: 1})
         if world.left["halt"] and self.more_stops:
             after = world.copy()
             after.up[actor] = GONE
+            self.hang_up(after, [actor])
             yield Step("halt", after, {**cost, "halt": 1})
 
     def commit(self, world: World, role: Role, i: int, transition: Transition, arguments: Any, sender: int) -> None:
@@ -494,9 +543,12 @@ class Twin:
             return
         if channel.kind == "set" and any(m[1:] == entry[1:] for m in queue):
             return
-        if channel.capacity is not None and len(queue) >= channel.capacity:
+        line = world.lines[lane[0], lane[2]] if channel.kind == "queue" else queue
+        if channel.capacity is not None and len(line) >= channel.capacity:
             raise Impossible
         queue.append(entry)
+        if channel.kind == "queue":
+            world.lines[lane[0], lane[2]].append(lane)
 
     def to_liar(self, lane: Way) -> bool:
         """Returns whether nobody reads what is sent there: it waits in no channel."""
@@ -504,7 +556,7 @@ class Twin:
 
     def is_durable(self, lane: Way) -> bool:
         """Returns whether messages are sent with the commit, and are gone with the receiver's."""
-        return self.system.channels[lane[0]].kind == "fifo"
+        return self.system.channels[lane[0]].kind in ("fifo", "queue")
 
     # Messages
 
@@ -520,6 +572,8 @@ class Twin:
                     continue
                 seen.append(entry[1:])
                 early = at > 0 and channel.kind in ("fifo", "mailbox")
+                if channel.kind == "queue":
+                    early = world.places(lane)[at] > 1
                 if channel.kind == "mailbox":  # a late copy holds up nothing
                     early = any(world.received[lane] < m[0] < entry[0] for m in queue)
                 again = channel.kind == "mailbox" and entry[0] == world.received[lane]
@@ -557,7 +611,7 @@ class Twin:
         number, kind, fields = world.way[lane][at]
         left = world.copy()
         if not twice and channel.kind != "set":
-            del left.way[lane][at]
+            left.take_out(lane, at)
         group = None if strange else ("way", lane)
         if channel.kind == "mailbox" and number == world.received[lane]:
             again = []
@@ -571,7 +625,7 @@ class Twin:
             return
         kept = world.copy()
         if self.is_durable(lane) and not twice:
-            del kept.way[lane][at]
+            kept.take_out(lane, at)
         for after in (kept, left):
             after.received[lane] = number
             if channel.kind == "mailbox":
@@ -579,7 +633,7 @@ class Twin:
         names = [f.name for f in self.system.messages[kind].fields]
         arguments = dict(zip(names, fields, strict=True))
         transition = self.taken(world, role, i, kind, arguments, lane[1])
-        if transition is None and channel.kind in ("multiset", "set"):
+        if transition is None and channel.kind in ("queue", "multiset", "set"):
             return
         yield from self.carried_out(kept, left, role, i, transition, arguments, lane[1], cost, group)
 
@@ -612,7 +666,7 @@ class Twin:
             for at in range(len(queue)):
                 paid, cost = (world, NOTHING) if down else self.pay(world, NOTHING, lane, "lose")
                 after = paid.copy()
-                del after.way[lane][at]
+                after.take_out(lane, at)
                 yield Step("lose", after, cost)
 
     def amnesias(self, world: World) -> Iterator[Step]:
@@ -630,14 +684,18 @@ class Twin:
             for lane in after.way:
                 channel = self.system.channels[lane[0]]
                 ends = [self.actor[channel.sender, lane[1]], self.actor[channel.receiver, lane[2]]]
-                if actor in ends and channel.kind in ("mailbox", "fifo"):
-                    after.way[lane] = []
+                if actor in ends and channel.kind in ("mailbox", "fifo", "queue"):
+                    while after.way[lane]:
+                        after.take_out(lane, 0)
                     after.sent[lane], after.received[lane] = int(ends[0] != actor), 0
+            self.hang_up(after, [actor])
             yield Step("amnesia", after, {"amnesia": 1})
 
     def retries(self, world: World) -> Iterator[Step]:
         """Yields where messages may be lost, a machine asks again for as long as it is not answered."""
-        if not self.budget.lose and not self.budget.amnesia:
+        lost = any(c.kind == "mailbox" and c.on_crash == "lost" for c in self.system.channels.values())
+        crashes = lost and (self.budget.crash or self.budget.power_cut)
+        if not self.budget.lose and not self.budget.amnesia and not crashes:
             return
         for role, i in self.system.machines():
             for name, j in self.work(world, role, i, None) if world.running(role.name, i) else ():
@@ -677,11 +735,13 @@ class Twin:
             if world.left[fault] and stopping:
                 after = world.copy()
                 after.up.update(dict.fromkeys(stopping, DOWN))
+                self.hang_up(after, stopping)
                 yield Step("crash", after, {fault: 1})
         for actor in self.actors:
             if world.left["halt"] and world.up[actor] != GONE and actor != self.liar:
                 after = world.copy()
                 after.up[actor] = GONE
+                self.hang_up(after, [actor])
                 yield Step("halt", after, {"halt": 1})
 
     def recoveries(self, world: World) -> Iterator[Step]:
@@ -731,17 +791,62 @@ class Twin:
         if clock is None:
             return
         if world.now < clock.horizon and (clock.late or not self.is_due(world)):
-            ahead = [a for a, n in world.lead.items() if n > 0]
-            for still in subsets(ahead):
+            yield from self.clock_steps(world)
+        for actor in world.lead:
+            timed = actor if self.budget.skew else None  # without an offset, a gain is time that passes
+            if self.may_gain(world, actor) and actor != self.liar and (clock.late or not self.is_due(world, timed)):
+                after = world.copy()
+                after.lead[actor] += 1
+                yield Step("drift" if self.budget.drift else "skew", after)
+
+    def clock_steps(self, world: World) -> Iterator[Step]:
+        if not self.budget.drift:
+            for still in subsets([a for a, n in world.lead.items() if n > 0]):
                 after = world.copy()
                 after.now += 1
                 after.lead.update({a: world.lead[a] - 1 for a in still})
                 yield Step("skew" if still else "clock", after, group=None if still else ("clock",))
-        for actor, lead in world.lead.items():
-            if lead < self.budget.skew and actor != self.liar and (clock.late or not self.is_due(world, actor)):
-                after = world.copy()
-                after.lead[actor] += 1
-                yield Step("skew", after)
+            return
+        possible = [
+            [reading for more in (1, 0) if self.agrees(shown, reading := world.now + world.lead[a] + more)]
+            for a, shown in world.shown.items()
+        ]
+        for readings in product(*possible):
+            after = world.copy()
+            after.now += 1
+            for actor, reading in zip(world.shown, readings, strict=True):
+                after.lead[actor] = reading - after.now
+                after.shown[actor] = (*world.shown[actor], reading)
+            goes_on = all(reading == of[0] for reading, of in zip(readings, possible, strict=True))
+            yield Step("clock" if goes_on else "drift", after, group=("clock",) if goes_on else None)
+
+    def may_gain(self, world: World, actor: str) -> bool:
+        """A clock that drifts gains a tick early: it may show the same at the next true tick."""
+        if not self.budget.drift:
+            return bool(world.lead[actor] < self.budget.skew)
+        reading = world.now + world.lead[actor] + 1
+        return actor != self.liar and any(self.agrees(world.shown[actor], reading + more) for more in (0, 1))
+
+    def agrees(self, shown: tuple[int, ...], reading: int) -> bool:
+        """Returns whether a clock with these readings may have another one at the next true tick: each pair agrees."""
+        at = len(shown)
+        for before, was in enumerate(shown):
+            passed, offset = Fraction(at - before), self.budget.skew
+            low = math.floor(passed * (1 - self.rate)) - (offset if before else 0)  # it begins without an offset
+            if not low <= reading - was <= math.ceil(passed * (1 + self.rate)) + offset:
+                return False
+        return True
+
+    @property
+    def rate(self) -> Fraction:
+        return Fraction(self.budget.drift, 100)
+
+    def where(self, now: int, lead: int, shown: tuple[int, ...]) -> tuple[Fraction, Fraction]:
+        """Bounds that a clock's readings put on it, less what it shows: at the next true tick, and at this one."""
+        offset, at = self.budget.skew, len(shown) - 1
+        least = [was - (offset if t else 0) + (at + 1 - t) * (1 - self.rate) for t, was in enumerate(shown)]
+        most = [was + 1 + (at - t) * (1 + self.rate) for t, was in enumerate(shown)]
+        return max(*least, Fraction(now + lead - offset)) - now - lead, min(most) - now - lead
 
     def within_bounds(self, world: World) -> bool:
         if self.system.constraint is not None and not self.say(world, self.system.constraint):

@@ -38,7 +38,8 @@ def received(found: Exploration, kind: str) -> Iterator[tuple[Reference, State, 
 
 def stopped(world: Reference, s: list[object], action: Action) -> State:
     assert action.role is not None
-    return world._down(s, [world.layout.of[action.role, action.instance]])
+    actor = world.layout.of[action.role, action.instance]
+    return world._down(s, next(crash for crash in world.relation.crashes if [*crash.actors] == [actor]))
 
 
 def acknowledged(world: Reference, s: State, action: Action) -> Iterator[tuple[State, bool]]:

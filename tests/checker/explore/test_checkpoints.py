@@ -327,7 +327,7 @@ def test_each_part_of_a_search_is_in_its_key(tmp_path: Path) -> None:
 
 BUDGETS = [
     "none",
-    *(f"{name}={count}" for name in ("crash", "lose", "skew", "halt", "partition") for count in (1, 2)),
+    *(f"{name}={count}" for name in ("crash", "lose", "skew", "halt", "partition", "drift") for count in (1, 2)),
     "power_cut=1",
     "duplicate=1",
     "reorder=1",
@@ -343,10 +343,12 @@ BUDGETS = [
 
 
 def test_each_part_of_a_budget_is_in_the_key_of_a_search(tmp_path: Path) -> None:
-    text = GROWING["system.yaml"] + "clock: {horizon: 1}\n"
+    text = GROWING["system.yaml"] + "clock: {horizon: 90}\n"
     messages = GROWING["messages.yaml"].replace("v: int", "v: {type: int, max: 9, explore: [0, 9]}")
     other = GROWING["roles/other.yaml"].replace("MAX", "9")
-    files = {**GROWING, "system.yaml": text, "messages.yaml": messages, "roles/other.yaml": other}
+    one = GROWING["roles/one.yaml"].replace("n < 12", "n < 12 and now >= 0")  # a clock that nobody reads cannot differ
+    changed = {"system.yaml": text, "messages.yaml": messages, "roles/other.yaml": other, "roles/one.yaml": one}
+    files = {**GROWING, **changed}
     system = written(tmp_path, files)
     keys = {words: key_of(reference_of(system, Budget.parse(words)), symmetry=False) for words in BUDGETS}
     keys["no budget"] = key_of(reference_of(system), symmetry=False)

@@ -221,6 +221,8 @@ def test_a_violation_is_told_while_the_search_goes_on(engine: Engine, tmp_path: 
     assert any(phase.startswith("deciding properties of runs, 1 of ") for phase in phases)
     broken = {p.name for p in decided if p.verdict == "violated"}
     assert {phase.rpartition(" ")[2] for phase in phases if phase.startswith("shortening")} == broken
+    assert broken
+    assert set(told[-1].violated) == _wrong(system) | broken
 
 
 def _wrong(system: System) -> set[str]:

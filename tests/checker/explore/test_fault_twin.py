@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from leasehold.spec import System, shipped_folder
 from tests.checker.explore.by_chance import by_chance
 from tests.checker.explore.fault_twin import DOWN, GONE, UP, Step, Whole, World, whole
 from tests.checker.explore.test_faulty import ASKER, TELLER
+from tests.checker.queues_by_chance import queues_by_chance
 from tests.systems import TESTS, TRUTH, edited, files_of, load, written
 
 
@@ -33,11 +35,12 @@ def shape(world: Reference, state: Any) -> Any:
         if kind == "mailbox":
             lanes.append(content)
         else:
-            flat = [e[1:] for e in content]
-            lanes.append(tuple(flat) if kind == "fifo" else tuple(sorted(flat, key=repr)))
+            flat = [e if kind == "queue" else e[1:] for e in content]
+            lanes.append(tuple(flat) if kind in ("fifo", "queue") else tuple(sorted(flat, key=repr)))
     names = [a.name for a in layout.actors]
     parted = state[layout.added["partition", ""]] if ("partition", "") in layout.added else 0
     cut = list(cuts(names))[parted - 1] if parted else None
+    liar = layout.traitor.name if layout.traitor is not None else ""
     return (
         tuple(state[layout.at(r.name, i, None)] for r, i in layout.system.machines()),
         (
@@ -49,8 +52,16 @@ def shape(world: Reference, state: Any) -> Any:
         tuple({True: UP, False: DOWN, None: GONE}[state[world.up[n]]] for n in names),
         frozenset([cut, frozenset(names) - cut]) if cut else None,
         tuple(state[layout.lead[n]] for n in names if n in layout.lead),
+        tuple(where(world, state[layout.phase[n]]) for n in names if n in layout.phase and n != liar),
         tuple(state[at] for at in layout.budgets.values()),
     )
+
+
+def where(world: Reference, phase: tuple[int, int]) -> tuple[Fraction, Fraction]:
+    """A phase of a clock as the twin has it."""
+    clocks = world.relation.clocks
+    least, most = (Fraction(end, clocks.parts) for end in phase)
+    return least + 1 - Fraction(clocks.percent, 100), most
 
 
 def compare(system: System, budget: Budget) -> tuple[Exploration, Whole]:
@@ -368,6 +379,7 @@ def test_systems_by_chance(tmp_path: Path, part: int) -> None:
     [
         ("mailbox", "reorder: 1"),
         ("fifo(2)", "reorder: 1"),
+        ("queue(2)", "reorder: 1"),
         ("bag(2)", "lose: 1"),
     ],
 )
@@ -376,6 +388,55 @@ def test_what_a_channel_has_spent_is_spent_also_in_a_crash(tmp_path: Path, kind:
     """Also where the message that came before its turn was not acknowledged."""
     files = edited(files_of("checker/explore/systems/spent"), ("mailbox, reorder: 1", f"{kind}, {fault}"))
     judge(*compare(written(tmp_path, files), Budget.parse(budget)))
+
+
+TIMED = {
+    **files_of("checker/explore/systems/deadline"),
+    "roles/b.yaml": "role: b\nstates: {x: {initial: true, on: {tick: {to: y, when: now >= 2}}}, y: {}}\n",
+    "roles/c.yaml": "role: c\nstates: {z: {initial: true}}\n",
+    "invariants.yaml": """properties:
+  in_time: {when: b.state == y, always: now >= 2}
+  in_order: {when: b.state == y, always: a.state != t}
+  comes: {when: a.state == t, leads_to: a.state != t}
+  goes: {when: a.state == s, leads_to: a.state != s}
+""",
+}
+
+
+@pytest.mark.parametrize(
+    ("roles", "horizon", "timers", "budget"),
+    [
+        ("a", 3, "prompt", "drift=25"),
+        ("a", 3, "late", "drift=25"),
+        ("a", 2, "prompt", "drift=33"),
+        ("a", 3, "late", "drift=10,skew=1"),
+        ("a", 2, "prompt", "drift=25,skew=2"),
+        ("a, c", 2, "prompt", "drift=40,crash=1"),
+        ("a", 2, "late", "drift=25,amnesia=1"),
+        ("a", 2, "prompt", "drift=25,halt=1"),
+        ("a, b", 2, "prompt", "skew=1"),
+        ("a, b", 2, "prompt", "skew=1,byzantine=b"),
+        ("a, b", 2, "prompt", "drift=25,byzantine=b"),
+        ("a, b", 2, "prompt", "drift=25"),
+        pytest.param("a, b", 2, "late", "drift=50", marks=pytest.mark.long),
+        pytest.param("a, b", 2, "prompt", "drift=50,skew=1", marks=pytest.mark.slow),
+        pytest.param("a, b", 3, "prompt", "drift=50", marks=pytest.mark.slow),
+        pytest.param("a, b", 2, "prompt", "drift=50,crash=1", marks=pytest.mark.slow),
+    ],
+)
+def test_clocks_that_leave_true_time(tmp_path: Path, roles: str, horizon: int, timers: str, budget: str) -> None:
+    """The twin keeps every reading of a clock, and compares each pair of them."""
+    text = (
+        f"system: s\nroles: {{{', '.join(f'{role}: {{}}' for role in roles.split(', '))}}}\n"
+        f"clock: {{horizon: {horizon}, timers: {timers}}}\nenvironment: {{go: {{to: a, fair: true, when: now <= 1}}}}\n"
+    )
+    files = {**TIMED, "system.yaml": text}
+    if "b" not in roles:
+        files["invariants.yaml"] = "\n".join(line for line in TIMED["invariants.yaml"].splitlines() if "b." not in line)
+    files = {name: of for name, of in files.items() if not name.startswith("roles") or name[6] in roles}
+    explored, found = compare(written(tmp_path, files), Budget.parse(budget))
+    judge(explored, found)
+    assert explored.distinct > 20
 
 
 @pytest.mark.parametrize("budget", ["crash=1", "crash=2", "power_cut=1", "halt=1", "amnesia=1"])
@@ -395,6 +456,96 @@ def test_systems_by_chance_that_share_variables(tmp_path: Path, part: int) -> No
         judge(*compare(system, budget))
         judged += 1
     assert judged > 2
+
+
+@pytest.mark.parametrize("part", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 6))])
+def test_lines_by_chance_of_several_senders(tmp_path: Path, part: int) -> None:
+    """The twin keeps in a line whose messages stand there, and has no places that move up."""
+    judged = 0
+    for seed in range(40 * part, 40 * (part + 1)):
+        system = queues_by_chance(tmp_path / str(seed), random.Random(seed))
+        budget = Budget.parse((*BUDGETS, "amnesia=1")[seed % (len(BUDGETS) + 1)])
+        few = Limits(states=700)
+        if system is None or not 5 < explore(system, few, budget=budget).distinct < 700:
+            continue
+        judge(*compare(system, budget))
+        judged += 1
+    assert judged > 3
+
+
+@pytest.mark.parametrize("budget", ["amnesia=1", "halt=1"])
+def test_a_line_closes_up_when_a_sender_is_forgotten(budget: str) -> None:
+    """The first of the line goes, and the message of another sender stands there."""
+    compare(load(TRUTH / "readers_writers", {"actors": 2}), Budget.parse(budget))
+
+
+def hanging_up(folder: Path, rng: random.Random) -> System:
+    """The system of a folder, with channels that lose what is on its way to an actor that crashes."""
+    files = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*.yaml")}
+    lines = files["system.yaml"].splitlines()
+    some = [n for n, line in enumerate(lines) if "kind: " in line]
+    for n in {*rng.sample(some, rng.randint(1, len(some)))}:
+        lines[n] = lines[n].removesuffix("}") + ", on_crash: lost}"
+    return written(folder, files | {"system.yaml": "\n".join(lines) + "\n"})
+
+
+SPOKEN = "not running(hub) and len(pending(tell_a)) == 0"  # not after the crash
+SPEAKER = """role: a
+events: {speak: it says something}
+states:
+  quiet: {initial: true, on: {speak: {to: loud, also: say}}, ignore: {tell_a: it hears}}
+  loud: {ignore: {speak: it has spoken, tell_a: it hears}}
+tasks: {say: {send: say, to: hub}}
+"""
+CRASHES = (
+    "crash=1",
+    "crash=2",
+    "power_cut=1",
+    "halt=1",
+    "crash=1,lose=1",
+    "crash=1,duplicate=1",
+    "amnesia=1,crash=1",
+    "crash=1,partition=1",
+    "crash=1,power_cut=1",
+)
+
+
+@pytest.mark.parametrize("part", [*range(2), *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 8))])
+@pytest.mark.parametrize("draw", [by_chance, queues_by_chance])
+def test_messages_are_lost_with_the_actor_to_which_they_are_on_their_way(
+    draw: Callable[[Path, random.Random], System | None], tmp_path: Path, part: int
+) -> None:
+    judged = 0
+    for seed in range(30 * part, 30 * (part + 1)):
+        folder, rng, budget = tmp_path / str(seed), random.Random(seed), Budget.parse(CRASHES[seed % len(CRASHES)])
+        if draw(folder, rng) is None:
+            continue
+        system, few = hanging_up(folder, rng), Limits(states=500)
+        if not 5 < explore(system, few, budget=budget).distinct < 500:
+            continue
+        explored, found = compare(system, budget)
+        judge(explored, found)
+        if explored.distinct < 120 and not budget.halt:
+            judge_convergence(system, explored, found)
+        if explored.distinct < 60:  # what is left out of a crash is another crash's
+            assert whole(system, budget, more_stops=True).shapes == found.shapes
+        judged += 1
+    assert judged > 2
+
+
+@pytest.mark.parametrize("budget", ["crash=2", "crash=1,power_cut=1"])
+def test_a_crash_while_an_actor_recovers_loses_what_came_meanwhile(tmp_path: Path, budget: str) -> None:
+    """It had connections again."""
+    files = edited(
+        files_of("checker/explore/systems/star"),
+        ("channels: {", "channels: {from_a: {from: a, to: hub, kind: bag, on_crash: lost}, "),
+        ("environment: {", f"environment: {{speak: {{to: a, when: {SPOKEN}}}, "),
+        ("messages: {", "messages: {say: {from: a, to: hub}, "),
+        ("ignore: {go: it has begun}", "ignore: {go: it has begun, say: it knows}"),
+        ("on: {go: {to: telling}}", "on: {go: {to: telling}}, ignore: {say: it knows}"),
+    )
+    files["roles/a.yaml"] = SPEAKER
+    judge(*compare(written(tmp_path, files), Budget.parse(budget)))
 
 
 def test_a_power_cut_while_an_actor_recovers(tmp_path: Path) -> None:

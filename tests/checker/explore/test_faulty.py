@@ -10,9 +10,10 @@ import pytest
 from leasehold.checker.crash.convergence import convergence
 from leasehold.checker.explore import explore
 from leasehold.checker.explore.breadth_first import Exploration
+from leasehold.checker.explore.faulty import reference_of
 from leasehold.checker.explore.graph.fairness import Fairness
 from leasehold.faults.model import Budget, BudgetError
-from tests.systems import files_of, load, write
+from tests.systems import files_of, load, write, written
 
 CONVERSATION = files_of("checker/systems/conversation")
 ASKER = CONVERSATION["roles/asker.yaml"]
@@ -130,6 +131,100 @@ def test_clocks_that_differ(tmp_path: Path) -> None:
     assert one == {"at_four": "violated", "at_three": "exhausted", "at_two": "exhausted", "rings": "exhausted"}
     assert verdicts(explore(system, budget=Budget(skew=2)))["at_three"] == "violated"
     assert verdicts(explore(system, budget=Budget(skew=2)))["at_two"] == "exhausted"
+
+
+def test_clocks_that_drift(tmp_path: Path) -> None:
+    """A timer of 4 ticks on a clock that is up to a quarter fast or slow; `within` counts true time."""
+    system = written(
+        tmp_path,
+        {
+            "system.yaml": "system: alarm\nroles: {bell: {}, ear: {}}\nclock: {horizon: 7}\n",
+            "roles/bell.yaml": (
+                "role: bell\nstates:\n  silent: {initial: true, on: {tick: {to: rung, when: now >= 4}}}\n  rung: {}\n"
+            ),
+            "roles/ear.yaml": "role: ear\nstates: {hears: {initial: true}}\n",
+            "invariants.yaml": """properties:
+  at_two: {when: bell.state == rung, always: now >= 2}
+  at_three: {when: bell.state == rung, always: now >= 3}
+  by_six: {when: now > 6, always: bell.state == rung}
+  by_five: {when: now > 5, always: bell.state == rung}
+  within_six: {when: now == 0, leads_to: bell.state == rung, within: 6}
+  within_five: {when: now == 0, leads_to: bell.state == rung, within: 5}
+""",
+        },
+    )
+    for budget in ("drift=25", "drift=25,crash=1"):  # a crash changes no clock, and time goes on meanwhile
+        found = explore(system, budget=Budget.parse(budget))
+        late = "exhausted" if budget == "drift=25" else "violated"
+        assert verdicts(found) == {
+            "at_two": "exhausted",
+            "at_three": "violated",
+            "by_six": late,
+            "by_five": "violated",
+            "within_six": late,
+            "within_five": "violated",
+        }
+        assert [*found.paths.world.layout.lead] == ["bell"], "nobody else reads a clock"
+    assert verdicts(explore(system, budget=Budget(drift=1)))["at_two"] == "exhausted"
+    assert verdicts(explore(system, budget=Budget(drift=1)))["by_five"] == "exhausted"
+    slow = explore(system, budget=Budget(drift=25))
+    (wrong,) = [p for p in slow.properties if p.name == "within_five"]
+    assert wrong.path is not None
+    still = [step for step in wrong.path.steps if "the clock of bell stands still" in step.event]
+    assert [step.kind for step in still] == ["drift", "drift"], "it shows 3 of the first 5 ticks"
+
+
+@pytest.mark.parametrize(
+    ("budget", "timers", "gaining"),
+    [
+        ("skew=1", "prompt", {"b"}),
+        ("drift=25", "prompt", set()),
+        ("drift=25,skew=1", "prompt", {"b"}),
+        ("drift=25", "late", {"a", "b"}),
+    ],
+)
+def test_a_gain_of_a_clock_waits_for_timers(tmp_path: Path, budget: str, timers: str, gaining: set[str]) -> None:
+    """An offset may change in no time, so for those of its own actor; a clock that drifts gains in time, so for all."""
+    bell = "role: {}\nstates: {{silent: {{initial: true, on: {{tick: {{to: rung, when: now >= {}}}}}}}, rung: {{}}}}\n"
+    system = written(
+        tmp_path,
+        {
+            "system.yaml": f"system: bells\nroles: {{a: {{}}, b: {{}}}}\nclock: {{horizon: 4, timers: {timers}}}\n",
+            "roles/a.yaml": bell.format("a", 1),
+            "roles/b.yaml": bell.format("b", 3),
+            "invariants.yaml": "properties: {}\n",
+        },
+    )
+    world = reference_of(system, Budget.parse(budget))
+    (start,) = world.initial_states()
+    (due,) = [after for action, after in world.successors(start) if action.event == "now 1"]
+    events = [action.event for action, _ in world.successors(due)]
+    assert {event for event in events if "gains" in event} == {f"the clock of {name} gains a tick" for name in gaining}
+    assert any(event.startswith("now") for event in events) == (timers == "late")
+
+
+@pytest.mark.parametrize("fault", ["crash", "power_cut", "halt", "amnesia"])
+def test_who_stops_or_forgets_has_the_same_clock(tmp_path: Path, fault: str) -> None:
+    system = written(
+        tmp_path,
+        {
+            "system.yaml": "system: alarm\nroles: {bell: {}}\nclock: {horizon: 3}\n",
+            "roles/bell.yaml": (
+                "role: bell\nstates:\n  silent: {initial: true, on: {tick: {to: rung, when: now >= 2}}}\n  rung: {}\n"
+            ),
+            "invariants.yaml": "properties: {}\n",
+        },
+    )
+    found = explore(system, budget=Budget.parse(f"drift=25,{fault}=1"))
+    world, seen = found.paths.world, set[tuple[int, Any]]()
+    lead, phase = world.layout.lead["bell"], world.layout.phase["bell"]
+    for state in found.paths.states:
+        for action, after in world.successors(state):
+            if action.kind in (fault, "crash", "recover"):
+                assert (after[lead], after[phase]) == (state[lead], state[phase]), action
+                seen.add((state[lead], state[phase]))
+    assert len(seen) > 10
+    assert {ahead for ahead, _ in seen} >= {-1, 0, 1, 2}
 
 
 def test_without_numbers_a_crash_makes_a_request_be_executed_twice(conversation: Path) -> None:

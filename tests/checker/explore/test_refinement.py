@@ -17,7 +17,7 @@ from leasehold.checker.prove import prove
 from leasehold.faults.model import Budget
 from leasehold.spec import SpecError, System, shipped_folder
 from tests.checker.explore.clients import clients_by_chance
-from tests.systems import TRUTH, load
+from tests.systems import TRUTH, load, written
 
 COMMIT = """
 refines:
@@ -186,3 +186,40 @@ def test_what_is_wrong_is_named(text: str, words: tuple[str, ...], tmp_path: Pat
     with pytest.raises(SpecError) as error:
         load(file.parent)
     assert [word for word in words if word not in str(error.value)] == []
+
+
+BOX = """role: box
+data: {{held: "seq[{slot}, {most}]"}}
+events: {{put: {{fields: {{one: {slot}}}}}, take: It gives the first away.}}
+states:
+  there:
+    initial: true
+    on:
+      put: {{stay: true, when: len(held) < {most}, set: {{held: "append(held, event.one)"}}}}
+      take: {{stay: true, set: {{held: rest(held)}}}}
+    ignore: {{put: it is full}}
+"""
+SAME_BOX = "refines: {system: ../abstract, map: {box.state: box.state, box.held: box.held}}\n"
+
+
+def box(folder: Path, slot: str, most: int, more: str = SAME_BOX) -> System:
+    """A box that holds so many, in the order in which they come."""
+    text = f"system: box\nroles: {{box: {{}}}}\ntypes: {{{slot}: {{members: [a, b]}}}}\n"
+    files = {
+        "system.yaml": f"{text}environment: {{put: {{to: box}}, take: {{to: box}}}}\n{more}",
+        "roles/box.yaml": BOX.format(slot=slot, most=most),
+        "invariants.yaml": "properties: {}\n",
+    }
+    return written(folder, files)
+
+
+def test_a_sequence_that_may_be_longer_is_refused(tmp_path: Path) -> None:
+    """For a type of this system its length decides; for one that both have, the step that shows it."""
+    box(tmp_path / "abstract", "slot", 2, "")
+    with pytest.raises(SpecError, match=r"LH605: `box.held` is seq\[slot, 2\], and this is seq\[place, 3\]"):
+        box(tmp_path / "longer", "place", 3)
+    found = judged(box(tmp_path / "alike", "slot", 3))
+    assert found.verdict == "violated"
+    assert found.reason.endswith("from box=there, box.held=[a, a] to box=there, box.held=[a, a, a]")
+    for most in (1, 2):
+        assert judged(box(tmp_path / str(most), "place", most)).verdict == "exhausted"

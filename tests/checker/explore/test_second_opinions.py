@@ -23,7 +23,7 @@ from tests.checker.explore.every_kind import of_every_kind
 from tests.checker.explore.fault_twin import whole
 from tests.checker.explore.second_opinions import OF_THE_WHOLE, Judge, kind_of
 from tests.checker.explore.test_fault_twin import shape
-from tests.systems import written
+from tests.systems import files_of, written
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -183,14 +183,7 @@ def test_within_while_a_clock_stands_still(tmp_path: Path) -> None:
             "system.yaml": (
                 "system: s\nroles: {a: {}}\nclock: {horizon: 4}\nenvironment: {go: {to: a, when: now == 0}}\n"
             ),
-            "roles/a.yaml": """role: a
-data: {due: time}
-events: {go: it begins}
-states:
-  s: {initial: true, on: {go: {to: t, set: {due: now + 1}}}}
-  t: {on: {tick: {to: u, when: now >= due}}, ignore: {go: it has begun}}
-  u: {ignore: {go: it is over}}
-""",
+            **files_of("checker/explore/systems/deadline"),
             "invariants.yaml": "properties:\n"
             + "".join(f"  within_{n}: {{when: a.state == t, leads_to: a.state != t, within: {n}}}\n" for n in range(4)),
         },

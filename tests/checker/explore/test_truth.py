@@ -13,7 +13,9 @@ import pytest
 import yaml
 
 from leasehold.checker.explore import explore
+from leasehold.checker.explore.engines import Engine
 from leasehold.checker.explore.expectations import differences, expectation_for
+from leasehold.checker.explore.packed import library
 from leasehold.spec import SHIPPED, shipped_folder
 from leasehold.spec import load as load_anew
 from tests.systems import TRUTH, load
@@ -32,10 +34,31 @@ KNOWN = {
     ("peterson", "two"): (42, 77),
     ("chandy_misra", "five"): (67, 336),
     ("paxos_commit", "two_by_three"): (1321761, 16959159),
+    ("lamport_mutex", "three"): (724274, 2729079),
+    ("german", "two"): (2163, 6382),
+    ("german", "two_alone"): (1461, 3865),
+    ("german", "three_alone"): (27513, 109729),
+    ("checkpoints", "two"): (6960, 88663),
+    ("checkpoints", "three_of_short_logs"): (204224, 5049541),
+    ("readers_writers", "default"): (21527, 59674),
 }
 
+# How many words the public TLA+ text has, without comments and rulers; its properties count, and ours do too.
+WORDS = {
+    "lamport_mutex": 502,  # lamport_mutex/LamportMutex.tla
+    "german": 693,  # GermanProtocol/German.tla
+    "readers_writers": 327,  # ReadersWriters/ReadersWriters.tla
+    "checkpoints": 1321,  # CheckpointCoordination/CheckpointCoordination.tla
+}
+LONGEST = 1.3  # times the TLA+ text
 
-LONG = ("losing", "retiring")  # runs of the lease that find what shorter ones do, with more states
+
+LONG = (
+    "losing",
+    "retiring",
+    "optimized",
+    "three_of_short_logs",
+)  # runs that take more than five seconds of processor time
 
 
 def _runs(folders: list[Path]) -> list[object]:
@@ -65,6 +88,58 @@ def test_finds_what_expected_yaml_says(folder: Path, run: str) -> None:
 def test_expected_yaml_has_the_known_counts(system: str, run: str) -> None:
     (numbers,) = [e.numbers for e in load(TRUTH / system).expectations if e.name == run]
     assert (numbers["distinct"], numbers["generated"]) == KNOWN[system, run]
+
+
+def words(system: str) -> int:
+    """Returns how many words a system's text has, without comments and expectations."""
+    texts = (path.read_text() for path in (TRUTH / system).rglob("*.yaml") if path.name != "expected.yaml")
+    lines = (line for text in texts for line in text.splitlines() if not line.lstrip().startswith("#"))
+    return sum(len(line.split()) for line in lines)
+
+
+@pytest.mark.parametrize("system", WORDS)
+def test_a_system_is_not_much_longer_than_its_tla(system: str) -> None:
+    assert words(system) <= LONGEST * WORDS[system]
+
+
+@pytest.mark.parametrize(("settings", "orbits"), [({}, (1107, 3281)), ({"others": False}, (735, 1946))])
+def test_orbits_are_as_tlc_counts_them_under_symmetry(settings: dict[str, bool], orbits: tuple[int, int]) -> None:
+    """German's protocol has the orbits of manifest.json in tlaplus/Examples."""
+    engines: tuple[Engine, ...] = ("reference", "packed") if library.FILE.exists() else ("reference",)
+    for engine in engines:
+        found = explore(load(TRUTH / "german", settings), engine=engine, symmetry=True)
+        assert (found.distinct, found.generated) == orbits, engine
+
+
+@pytest.mark.long
+def test_two_replicas_take_checkpoints_at_once_where_leases_are_given_away() -> None:
+    """The author's path: twelve states, so eleven steps."""
+    system = load(TRUTH / "checkpoints", {"nodes": 3, "optimized": True})
+    (found,) = [p for p in explore(system).properties if p.name == "one_at_a_time"]
+    assert found.verdict == "violated"
+    assert found.path is not None
+    taken = [(step.machine, step.event) for step in found.path.steps]
+    first, second, third = (f"node[{i}]" for i in range(3))
+    assert taken == [
+        *((first, event) for event in ("elect", "lease_to", "fail")),
+        *((second, event) for event in ("execute", "elect", "lease_to", "fail", "restart", "execute")),
+        *((third, event) for event in ("execute", "execute")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("check", "taken", "of_no_holder"), [("unchecked", 12, 7), ("newest", None, 7), ("valid", None, None)]
+)
+def test_a_late_write_is_taken_where_no_sequencer_is_checked(
+    check: str, taken: int | None, of_no_holder: int | None
+) -> None:
+    """Burrows, section 2.4: the lease ends before the write arrives, and the next holder writes in between."""
+    found = explore(load(TRUTH / "chubby", {"check": check}))
+    older, others = (p for p in found.properties if p.name in ("no_older_write", "only_the_holder_writes"))
+    assert [None if p.path is None else len(p.path) for p in (older, others)] == [taken, of_no_holder]
+    if older.path is not None:
+        events = [step.event for step in older.path.steps if step.machine != "client[1]"]
+        assert events == ["want", "acquire", "granted", "put", "now 1", "tick", "acquire", "write", "write"]
 
 
 def test_philosophers_stop_when_each_has_one_fork() -> None:

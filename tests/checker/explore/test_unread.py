@@ -15,7 +15,7 @@ from leasehold.checker.mutation.operators import mutations
 from leasehold.faults.model import Budget
 from leasehold.spec import SHIPPED, System, shipped_folder
 from leasehold.spec.language.model import Fair
-from tests.systems import TRUTH, files_of, load, write, written
+from tests.systems import TRUTH, edited, files_of, load, write, written
 
 LETTERS = files_of("checker/explore/systems/letters")
 
@@ -25,6 +25,12 @@ def letters(folder: Path, properties: str = "", more: str = "") -> Path:
     if properties or more:
         (folder / "invariants.yaml").write_text((properties or LETTERS["invariants.yaml"]) + more)
     return folder
+
+
+@pytest.mark.parametrize(("kind", "stands"), [("fifo", False), ("queue", True)])
+def test_what_stands_before_a_message_may_be_in_its_way(kind: str, stands: bool, tmp_path: Path) -> None:
+    files = edited(files_of("truth/readers_writers"), ("kind: queue", f"kind: {kind}"))
+    assert ("write" in Influence(written(tmp_path, files)).of["read"]) == stands
 
 
 def test_what_is_carried_to_where_nobody_looks_is_unread(tmp_path: Path) -> None:

@@ -205,3 +205,11 @@ def test_faults_are_said_in_words() -> None:
     assert said["crash"] >= {"coordinator is down", "participant[0] is down"}
     assert said["halt"] >= {"coordinator has halted for good"}
     assert any("coordinator and participant[0]" in words for words in said["partition"])
+
+
+def test_clocks_are_said_to_be_ahead_or_behind() -> None:
+    walker = Walker(load(TRUTH / "client_go_leader_election"), Budget(drift=25))
+    said = {p.action.event: faults_at(walker, p) for p in walker.choices(walker.firsts[0]).next if p.action is not None}
+    assert said["the clock of candidate[0] gains a tick"] == ["the clock of candidate[0] is ahead by 1"]
+    assert said["now 1, the clock of candidate[1] stands still"] == ["the clock of candidate[1] is behind by 1"]
+    assert said["now 1"] == []

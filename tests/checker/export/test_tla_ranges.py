@@ -1,4 +1,4 @@
-"""The ranges of numbers in a TLA+ module: of fields, of the cells of maps, and of options that are there."""
+"""The ranges of numbers in a TLA+ module: of fields, of cells of maps, of options that are there, and in sequences."""
 
 from __future__ import annotations
 
@@ -29,6 +29,11 @@ SIDES, HANDS = r'{"left", "right"}', r'{"one", "other"}'
         ('"option[int]", min: 1', r"\A V0 \in a.n : 1 <= V0"),
         ('"map[side, int]", max: 3', rf"\A K0 \in {SIDES} : a.n[K0] <= 3"),
         ('"map[side, option[int]]", max: 3', rf"\A K0 \in {SIDES} : \A V1 \in a.n[K0] : V1 <= 3"),
+        ('"seq[side, 2]"', "Len(a.n) <= 2"),
+        ('"seq[int, 2]"', "Len(a.n) <= 2"),
+        ('"seq[int, 2]", min: 0, max: 3', r"Len(a.n) <= 2 /\ (\A V0 \in Values(a.n) : 0 <= V0 /\ V0 <= 3)"),
+        ('"map[side, seq[hand, 2]]"', rf"\A K0 \in {SIDES} : Len(a.n[K0]) <= 2"),
+        ('"option[seq[map[side, bool], 2]]"', r"\A V0 \in a.n : Len(V0) <= 2"),
         (
             '"map[side, map[hand, int]]", min: 0, max: 3',
             rf"\A K0 \in {SIDES} : \A K1 \in {HANDS} : 0 <= a.n[K0][K1] /\ a.n[K0][K1] <= 3",

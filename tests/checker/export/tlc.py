@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from leasehold.checker.export import Exported, ExportOptions, export_system
+from leasehold.checker.export.shared import named_cases
 from leasehold.spec import System
 
 MODULE = "model"
@@ -102,10 +103,12 @@ def run(text: str, settings: list[str], *flags: str) -> str:
         return ran.stdout + ran.stderr
 
 
-def exported_names(names: set[str]) -> Iterator[str]:
-    """The names that properties have in a module."""
+def exported_names(system: System, names: set[str]) -> Iterator[str]:
+    """The names that properties have in a module: one of a witness is a property for each value of its variables."""
     fixed = {"deadlock_free": "DeadlockFree", "types_hold": "TypesHold"}
-    return (fixed.get(name, name.capitalize()) for name in names)
+    known = [system.properties[name] for name in names & system.properties.keys()]
+    cases = {case.name for p in known if p.kind == "sometimes" for case in named_cases(p)}
+    return (fixed.get(name, name.capitalize()) for name in names | cases)
 
 
 def _name(line: str) -> str:

@@ -171,8 +171,8 @@ class Describer:
     def message(self, s: State, lane: Lane, place: int, name: str) -> str:
         """Returns what can be said of the message that lies at a place of a lane, from 0 on."""
         rank, kind, values = channels.entries(lane.channel.kind, s[lane.cell])[place]
-        if lane.channel.kind == "fifo":
-            facts = [f"{name}.number {'>' if place else '=='} 1"]
+        if lane.channel.durable:
+            facts = [f"{name}.number {'>' if (rank > 1 if lane.channel.kind == 'queue' else place) else '=='} 1"]
         else:
             facts = [f"{name}.number {'>' if rank > 0 else '=='} 0"]
         if lane.channel.kind == "mailbox":
@@ -185,14 +185,18 @@ class Describer:
         return conjoined(facts)
 
     def order(self, s: State) -> Iterator[str]:
-        """In which order mailboxes and fifos hold their messages."""
-        ordered = [lane for lane in self.layout.lanes if lane.channel.kind in ("mailbox", "fifo")]
-        for lane in ordered:
-            kinds = [kind for _, kind, _ in channels.entries(lane.channel.kind, s[lane.cell])]
-            for place, (one, other) in enumerate(pairwise(kinds)):
-                first, second = self.message(s, lane, place, "m"), self.message(s, lane, place + 1, "q")
+        """In which order mailboxes, fifos and the lines of queues hold their messages."""
+        lines = {self.layout.lines.get(lane.cell, (lane,)): None for lane in self.layout.lanes}
+        for line in (line for line in lines if line[0].channel.kind in ("mailbox", "fifo", "queue")):
+            every = [
+                (e, lane, n) for lane in line for n, e in enumerate(channels.entries(lane.channel.kind, s[lane.cell]))
+            ]
+            if line[0].channel.kind == "queue":
+                every.sort(key=lambda message: message[0][0])
+            for (one, *there), (other, *beside) in pairwise(every):
+                first, second = self.message(s, *there, "m"), self.message(s, *beside, "q")
                 words = f"{first} and {second} and m.number < q.number"
-                yield f"any({words} for m in pending({one}) for q in pending({other}))"
+                yield f"any({words} for m in pending({one[1]}) for q in pending({other[1]}))"
 
     # Steps
 

@@ -52,6 +52,8 @@ WHOLE, SEARCHED = 0.04, 0.01  # shares of the systems of which the whole prover 
 THOROUGH = 0.1  # share of the systems all of whose claims are asked of all steps, and those about states together
 SEARCHING = 10.0  # seconds for all strategies
 LIMIT, CONFIRMING = 1.0, 20.0  # seconds for a question to the solver: to find what may be proved, and to prove it
+FORGETS = 0.15  # of the systems lose stores
+FORGETFUL = ("amnesia=1", "amnesia=2,lose=1", "crash=2,amnesia=1,duplicate=1,reorder=1")
 BUDGETS = (
     "crash=2,duplicate=1,lose=1,reorder=1",
     "crash=1,duplicate=2,reorder=1",
@@ -240,6 +242,8 @@ def _drawn(folder: Path, rng: Random, share: float) -> Drawn | str:
     faulty = FaultScope.of(system).any
     scope = FaultScope(crash=False, network=False) if faulty and rng.random() < 0.15 else None
     budgets = BUDGETS if faulty and scope is None else ("",)
+    if faulty and scope is None and _forgets(system):
+        scope, budgets = FaultScope(amnesia=True), FORGETFUL
     others = [*_some(rng, 1, OTHERS), {}] if rng.random() < 0.6 else [{}]
     walks = []
     for settings in others:
@@ -261,6 +265,14 @@ def _drawn(folder: Path, rng: Random, share: float) -> Drawn | str:
         broken[name] = walk.breaking(found.of.kind, found.holds)
     known = {name: step for name, step in broken.items() if step is not None}
     return Drawn(walk.world.system, violated, aimed, known, scope, thorough)
+
+
+def _forgets(system: System) -> bool:
+    """Returns whether stores are lost in runs of a system; chosen by its text, as a draw would change all after it."""
+    if system.initially is not None or any(d.any_initial for r in system.roles.values() for d in r.data.values()):
+        return False
+    one_start = all(len(role.initial) == 1 for role in system.roles.values())
+    return one_start and Random(system.digest).random() < FORGETS
 
 
 def _aimed(walk: Walk, rng: Random, writer: Writer, thorough: bool) -> dict[str, AimedClaim]:

@@ -161,7 +161,7 @@ class ClaimWriter:
 
     def sent_between(self, m: str, lane: str, few: str) -> str:
         """Something about the machines between which a message is, its kind, or its place among others."""
-        pick, fifo = self.of_messages.choice, self.kinds[lane].startswith("fifo")
+        pick, fifo = self.of_messages.choice, self.kinds[lane].startswith(("fifo", "queue"))
         end, role = pick([*zip(("sender", "receiver"), self.messages[m], strict=True)])
         other = pick([name for name, ends in self.messages.items() if ends == self.messages[m]])
         place = pick(("==", "!=", "<=", ">")) + " 1" if fifo else "> 0"

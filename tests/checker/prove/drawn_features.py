@@ -28,6 +28,7 @@ def features(system: System) -> Iterator[str]:
         "any number of machines": any(
             type_.counted_by and type_.counted_by not in system.bounding for type_ in system.counted()
         ),
+        "messages lost in a crash": any(c.on_crash == "lost" for c in system.channels.values()),
         "nodes": system.faults.nodes,
         "actors with several machines": roles,
         "actors": system.actors,

@@ -79,6 +79,11 @@ class Writer(ClaimWriter):
             self.kinds = {c: kind.replace("bag", "multiset") for c, kind in self.kinds.items()}
         if self.maybe(0.5):  # or the prover knows no faults
             self.kinds = dict.fromkeys(self.kinds, "mailbox")
+        queues = Random(str([self.counts, self.states, self.kinds]))
+        if not runnable and queues.random() < 0.4:
+            self.kinds = {c: kind.replace("fifo", "queue") for c, kind in self.kinds.items()}
+        self.urgent = runnable and "halt" in self.messages and queues.random() < 0.6
+        self.hanging_up = {c for c in self.kinds if not runnable and queues.random() < 0.15}
         self.answer = self.maybe(0.5) or set(self.kinds.values()) == {"mailbox"}
         self.data: dict[str, dict[str, str]] = {}
         # Machines are values only where they have an index.
@@ -478,9 +483,12 @@ class Writer(ClaimWriter):
                 if self.maybe(0.12) and kind != "set":
                     faults.append(f"{fault}: {self.pick('1', 'any', 'cap')}")
             faults += ["pairs: same"] if pairs else []
+            faults += ["on_crash: lost"] if name in self.hanging_up else []
             lines.append(
                 f"  {name}: {{from: {sender}, to: {receiver}, kind: {kind}{''.join(f', {f}' for f in faults)}}}"
             )
+        if self.urgent:  # it overtakes what goes `there`
+            lines.append(f"  past: {{from: a, to: b, kind: mailbox, messages: [halt]{', pairs: same' * pairs}}}")
         site = ["a", *(["c"] if self.part else [])]
         chance = self.rng.random()
         if chance < 0.35:

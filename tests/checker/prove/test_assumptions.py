@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from leasehold.checker.explore import explore
@@ -79,17 +81,33 @@ def test_partitions_that_a_system_asks_for_are_arbitrary() -> None:
 
 
 def test_faults_that_no_proof_knows_contradict_none() -> None:
+    """A proof knows of lost stores where it was made for a system that is checked with them."""
     system = load(TESTS / "checker/prove/systems/forgets")
     lost = explore(system, budget=Budget.parse("amnesia=1"))
     assert [p.name for p in lost.properties if p.verdict == "violated"] == ["known"]
-    (verdict,) = prove(system, Setting(limit_seconds=1.0), jobs=1, small=system).verdicts
-    assert (verdict.verdict, verdict.path) == ("undecided", None)
-    proof = StoredProof(proved={"known": "induction"}, any_number=[], faults=FaultScope().words, what="", made="")
-    for budget, found in {
-        "amnesia=1": [],
-        "byzantine=a": [],
-        "crash=1,amnesia=1": [],
-        "crash=1": ["known"],
-        "halt=1": ["known"],
-    }.items():
-        assert proof.contradicted(lost.properties, Budget.parse(budget)) == found
+    setting = Setting(limit_seconds=1.0)
+    (verdict,) = prove(system, setting, jobs=1, small=system).verdicts
+    assert (verdict.verdict, verdict.path is not None) == ("counterexample", True)
+    (lasting,) = prove(system, replace(setting, scope=FaultScope()), jobs=1, small=system).verdicts
+    assert (lasting.verdict, lasting.path) == ("undecided", None)
+    for amnesia, contradicted in (False, []), (True, ["known"]):
+        faults = FaultScope(amnesia=amnesia).words
+        proof = StoredProof(proved={"known": "induction"}, any_number=[], faults=faults, what="", made="")
+        for budget, found in {
+            "amnesia=1": contradicted,
+            "byzantine=a": [],
+            "crash=1,amnesia=1": contradicted,
+            "crash=1": ["known"],
+            "halt=1": ["known"],
+        }.items():
+            assert proof.contradicted(lost.properties, Budget.parse(budget)) == found
+
+
+def test_stores_last_where_a_system_is_not_checked_without_them() -> None:
+    words = "stores last: no actor comes back without what it has committed"
+    assert {name: words in of(load(name), Setting()).assumed for name in ("lease", "grace_period")} == {
+        "lease": True,
+        "grace_period": False,
+    }
+    assert FaultScope.of(load("grace_period")).words.endswith(", and of lost stores")
+    assert words in of(load("grace_period"), Setting(scope=FaultScope())).assumed

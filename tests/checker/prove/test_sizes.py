@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from itertools import combinations, product
 from pathlib import Path
 
 import pytest
 import z3
 
-from leasehold.checker.prove import Certificate, prove
+from leasehold.checker.explore import explore
+from leasehold.checker.prove import Certificate, Setting, prove
 from leasehold.checker.prove.decide.induction import ANY, induct
 from leasehold.checker.prove.encode.properties import claims as claims_of
 from leasehold.checker.prove.encode.values import Sorts
+from leasehold.spec import load as load_anew
 from leasehold.spec.language.types import Instance
 from tests.checker.prove.claimed import claimed
 from tests.systems import load
@@ -61,6 +64,26 @@ def test_one_more_element_makes_a_set_one_larger(claim: str, verdict: str, tmp_p
     assert found.verdict == verdict, found.reason
 
 
+MAJORITY = Path(__file__).parent / "systems" / "majority"
+
+
+def test_two_majorities_have_a_common_member() -> None:
+    """So nobody else is elected, whatever the number of nodes, by nodes that vote once."""
+    found = induct(load(MAJORITY), jobs=1)
+    assert found.proved.keys() >= {"one_leader", "a_leader_has_a_majority"}
+
+
+def test_two_halves_need_not_have_one(tmp_path: Path) -> None:
+    folder = shutil.copytree(MAJORITY, tmp_path / "halves")
+    for name in ("roles/node.yaml", "lemmas.yaml"):
+        text = (folder / name).read_text()
+        assert "> nodes" in text
+        (folder / name).write_text(text.replace("> nodes", ">= nodes"))
+    halves = load_anew(folder, {"nodes": 2})
+    assert "one_leader" not in induct(halves, Setting(limit_seconds=3), jobs=1).proved
+    assert {p.name for p in explore(halves).properties if p.verdict == "violated"} == {"one_leader"}
+
+
 def test_a_certificate_says_what_one_more_element_does(tmp_path: Path) -> None:
     """Its goals are over named variables of the state after a step, in whose definitions the sums are."""
     system = load(claimed(tmp_path, "grown", "a.k == len(a.s)"))
@@ -89,7 +112,8 @@ def test_what_is_known_of_sizes_is_true_of_all_small_sets(machines: int) -> None
     one, other = (z3.Function(name, z3.IntSort(), z3.BoolSort()) for name in ("one", "other"))
     sizes = [sorts.count(w, holds) for holds in (one, other)]
     subtracted = sorts.cardinals.subtracted([sizes[0] + 1 == sizes[1]])
-    facts = sorts.cardinals.facts(sizes, subtracted=subtracted)
+    multiplied = [2 * size > z3.Int("n") for size in sizes]
+    facts = sorts.cardinals.facts([*sizes, *multiplied], subtracted=subtracted)
     known = [ground(fact, range(-1, machines + 1)) for fact in facts]
     sets = [{i for i in range(machines) if bits >> i & 1} for bits in range(2**machines)]
     for a, b in product(sets, repeat=2):

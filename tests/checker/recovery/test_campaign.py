@@ -36,7 +36,7 @@ from leasehold.checker.recovery.lease.case import BYSTANDER, LEASE, NEXT, LeaseC
 from leasehold.checker.recovery.lease.random_runs.campaign import RandomCampaign
 from leasehold.checker.recovery.lease.runner import LeaseCaseRunner
 from leasehold.faults.model import Budget, crash_points
-from leasehold.impl.lease.broker import Holding
+from leasehold.impl.lease.calendar import Holding
 from leasehold.spec.language.lower import ModelActor
 from tests.planted.table import named
 from tests.systems import lease_cases, load
@@ -399,7 +399,7 @@ def _calendar(run: LeaseCaseRun) -> None:
 
 
 def _promise(run: LeaseCaseRun) -> None:
-    run.sim.policy("broker")._booked.put("nobody", Holding(1, 99))
+    next(iter(run.sim.policy("broker").pools)).booked.put("nobody", Holding(1, 99))
 
 
 def _taken_for_free(run: LeaseCaseRun) -> None:

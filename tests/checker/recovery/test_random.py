@@ -200,6 +200,14 @@ def test_each_plan_has_some_of_the_kinds_of_faults_and_some_of_each() -> None:
     assert all(act.tick < plan.ticks for plan in every_plan for act in plan.acts if act.kind in FAULTS)
 
 
+def test_a_clock_drifts_where_clocks_differ() -> None:
+    """Half of these plans; all that look for clocks that differ find the other fault."""
+    every_plan = [{act.kind for act in plan.acts} for plan in plans()]
+    assert all("skew" in kinds for kinds in every_plan if "drift" in kinds)
+    skewed = [kinds for kinds in every_plan if "skew" in kinds]
+    assert 0.3 < sum("drift" in kinds for kinds in skewed) / len(skewed) < 0.7
+
+
 def test_clients_ask_for_what_can_be() -> None:
     every_plan = plans()
     asked = [{act.who: act for act in plan.acts if act.kind == "demand"} for plan in every_plan]
@@ -237,6 +245,7 @@ def test_clients_ask_for_what_can_be() -> None:
         ("lose", [""], [range(3), range(2)], {""}),
         ("power", [""], [range(3)], {""}),
         ("skew", ACTORS, [(-2, -1, 1, 2)], {""}),
+        ("drift", ACTORS, [(-30, -10, 10, 30)], {""}),
     ],
 )
 def test_what_a_fault_may_be(kind: str, who: Any, given: list[Any], words: set[str]) -> None:
@@ -332,6 +341,11 @@ A_B, B_A = ("memory:broker", "memory:site"), ("memory:site", "memory:broker")
             PlannedEvent(2, "skew", "site", (-2,)),
             lambda r: [r.sim.clocks[name].ahead for name in ACTORS],
             [*[[0, 0, 0]] * 2, *[[0, 0, -2]] * 4],
+        ),
+        (
+            PlannedEvent(2, "drift", "site", (-30,)),
+            lambda r: [10 * r.sim.clocks[name].rate for name in ACTORS],
+            [*[[10, 10, 10]] * 2, *[[10, 10, 7]] * 4],
         ),
         (PlannedEvent(1, "crash", "broker", (2,)), running, ["s b s", "s s", "s s", *["s b s"] * 3]),
         (PlannedEvent(2, "power", "", (1,)), running, ["s b s", "s b s", "", *["s b s"] * 3]),

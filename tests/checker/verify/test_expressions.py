@@ -10,17 +10,28 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, note, settings
+from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
 from leasehold.checker.explore.step import Action
+from leasehold.checker.verify.sql.frame import NotAsked
 from leasehold.checker.verify.sql.source import over_cuts, sql
 from leasehold.checker.verify.sql.text import flat
 from leasehold.spec.language import expression as x
 from leasehold.spec.language.conditions import folded, opposite
 from leasehold.spec.language.render.evaluate import Context, evaluate
 from tests.checker.verify.databases import KINDS, Database, database
-from tests.spec.language.test_readings import APPLICATIONS, EXAMPLES, Sight, World, applied, states, texts, typed
+from tests.spec.language.test_readings import (
+    APPLICATIONS,
+    EXAMPLES,
+    FIELDS,
+    Sight,
+    World,
+    applied,
+    states,
+    texts,
+    typed,
+)
 from tests.spec.language.test_readings import KINDS as TYPES
 from tests.spec.language.test_readings import world as world
 
@@ -46,6 +57,9 @@ def value(db: Database, run: int, e: x.Expression) -> Any:
     return found
 
 
+PARTS = [name for kind, names in FIELDS.items() if kind.count("[") > 1 for name in names]
+
+
 def asks(db: Database, world: World, text: str, data: st.DataObject) -> None:
     note(text)
     e = typed(world, text, STEP)
@@ -57,7 +71,11 @@ def asks(db: Database, world: World, text: str, data: st.DataObject) -> None:
     run = db.recorder.begin(f"run {db.recorder.entry}", before.packed)
     db.recorder.step(run, after.packed, Action("local", *taken, transition=transition))
     db.recorder.write(db.cursor)
-    found = value(db, run, e)
+    try:
+        found = value(db, run, e)
+    except NotAsked:
+        assume(not any(part in text for part in PARTS))  # sets, maps and sequences within others are not made
+        raise
     assert found is not None
     assert found == expected, (found, expected)
     if isinstance(expected, bool):
@@ -120,6 +138,61 @@ DIVISIONS = (
     "unit[hub.amount].flag == any(a.flag for a in unit if index(a) == hub.amount % 3)",
     "(hub.maybe == none) == (get(hub.maybe, 8) == 8) and (hub.maybe != 1 or get(hub.maybe, 0) == 1)",
 )
+NESTED = (
+    "hub.hues[unit[1]] == none",
+    "all((hub.hues[a] == none) == (get(hub.hues[a], blue) == blue and hub.hues[a] != blue) for a in unit)",
+    "count(hub.levels[a] == 2 for a in unit) == sum(1 for a in unit if hub.levels[a] == 2)",
+    "hub.levels == hub.counts",
+    "old(hub.levels)[unit[0]] == hub.counts[unit[0]]",
+    "all(slot[0] in hub.circles[a] or hub.circles[a] <= {slot[1]} for a in unit)",
+    "hub.shares[slot[1]] == none",
+    "get(hub.shares[slot[0]], {slot[1]}) == hub.seats",
+    "all(hub.shares[s] == none or slot[0] in get(hub.shares[s], {}) for s in slot)",
+    "hub.shares[slot[0]] == unit[0].palette",
+    "hub.shares == unit[0].shares",
+    "{slot[0]} in hub.piles",
+    "hub.piles == unit[0].piles",
+    "hub.piles == [{slot[0]}, {slot[1]}]",
+    "hub.piles == [{slot[0]}] + unit[1].piles",
+    "append(hub.piles, {slot[1]}) == unit[0].piles",
+    "slot[0] in get(first(hub.piles), {})",
+    "get(last(hub.piles), {slot[1]}) == unit[0].seats",
+    "starts_with(hub.piles, unit[0].piles)",
+    "all(slot[0] in p for p in hub.piles)",
+    "all(p == hub.seats for p in hub.piles)",
+    "hub.queues[slot[0]] == [red]",
+    "hub.queues[slot[0]] == hub.stack",
+    "hub.queues == unit[0].queues",
+    "red in hub.queues[slot[1]]",
+    "first(hub.queues[slot[1]]) == red",
+    "len(hub.queues[slot[1]]) == 1",
+    "hub.palette == hub.seats",
+    "hub.palette == {slot[0]}",
+    "get(hub.palette, {}) == hub.seats",
+    "slot[0] in get(hub.palette, slot)",
+    "hub.palette == unit[0].palette",
+    "hub.palette == none",
+    "hub.plan == [slot[0]]",
+    "hub.plan == unit[0].plan",
+    "get(hub.plan, []) == [slot[1]]",
+    "len(get(hub.plan, [])) == 1",
+    "slot[0] in get(hub.plan, [slot[1]])",
+    "hub.views[slot[0]][red]",
+    "hub.views[slot[0]] == unit[0].views[slot[1]]",
+    "hub.views == unit[0].views",
+    "hub.views[slot[0]] == {red: true, green: false, blue: true}",
+    "hub.seats in hub.piles",
+    "hub.plan != [hub.seat]",
+    "hub.plan == [hub.seat]",
+    "[hub.seats] == hub.piles",
+    "hub.piles == rest(unit[0].piles)",
+    "({slot[0]} in hub.piles) == any(p == {slot[0]} for p in hub.piles)",
+)
+MESSAGES = (
+    "all(m == n or m.amount != n.amount for m in pending(call) for n in pending(call))",
+    "all(m.number == n.number or m.sender != n.sender or m != n for m in pending(tell) for n in pending(tell))",
+    "any(m != n for m in pending(up) for n in pending(up) if m.kind == n.kind)",
+)
 STEPS = (
     "all(m.latest == (m.number == 2) for m in pending(tell)) and count(m.latest for m in pending(down)) < 7",
     "ignored(unit[2].tell) or not took(unit[2].tell)",
@@ -129,7 +202,7 @@ STEPS = (
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("text", [*SAME_NAMES, *OUTER_AGGREGATES, *DIVISIONS, *STEPS])
+@pytest.mark.parametrize("text", [*SAME_NAMES, *OUTER_AGGREGATES, *DIVISIONS, *NESTED, *MESSAGES, *STEPS])
 @settings(EXAMPLES, max_examples=6)
 @given(data=st.data())
 def test_what_is_seldom_drawn(db: Database, world: World, text: str, data: st.DataObject) -> None:

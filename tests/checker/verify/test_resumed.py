@@ -115,7 +115,7 @@ def with_crashes(
         verification.close()
 
 
-LATE = 17  # a message is taken of which its sender has moved on
+LATE = 30  # a message is taken of which its sender has moved on
 CASES = [("sqlite", 8, "unit_not_saved"), ("postgresql", 8, "unit_not_saved"), ("sqlite", LATE, "")]
 MORE = [("sqlite", 13, "unit_not_saved"), ("mariadb", 8, "unit_not_saved")]
 

@@ -126,3 +126,19 @@ def test_tables_are_the_same_in_every_database() -> None:
     system = load("lease")
     names = [[table.name.strip('"`') for table in Tables(system, d).tables()] for d in DIALECTS.values()]
     assert names[0] == names[1] == names[2]
+
+
+@pytest.mark.parametrize(
+    ("of", "rest", "cells", "text"),
+    [
+        (t.Int(), 0, (0, 4, 0), '{"1":4}'),
+        (t.Int(), 4, (0, 4, 0), '{"0":0,"2":0}'),
+        (t.BOOL, False, (False, False, False), "{}"),
+        (t.Option(t.Int()), 1, (None, 1, 2), '{"0":null,"2":2}'),
+    ],
+)
+def test_a_map_over_a_dynamic_role_has_the_cells_that_differ(
+    of: t.Type, rest: t.Value, cells: tuple[t.Value, ...], text: str
+) -> None:
+    kind = t.Map(t.Instance("node", 3, dynamic=True), of, rest)
+    assert encoded(kind, cells) == text

@@ -14,7 +14,7 @@ from leasehold.faults.model.catalogue import BudgetUnit, budgeted, catalogue
 
 COUNTED = {"crash", "power_cut", "halt", "duplicate", "lose", "reorder", "partition", "amnesia"}
 ANY = {"duplicate", "lose", "reorder"}
-LASTS = {"halt", "skew", "byzantine"}
+LASTS = {"halt", "skew", "drift", "byzantine"}
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,9 @@ LASTS = {"halt", "skew", "byzantine"}
         ("crash=0,lose=1", {"lose": 1}),
         ("crash=0", {}),
         ("byzantine=broker,skew=1", {"skew": 1, "byzantine": "broker"}),
+        ("drift=25,crash=1,skew=1", {"crash": 1, "skew": 1, "drift": 25}),
+        ("drift=99", {"drift": 99}),
+        ("drift=0", {}),
         ("none", {}),
         (" none ", {}),
         ("default", {"crash": 2, "duplicate": 1, "lose": 1}),
@@ -58,6 +61,13 @@ def test_what_is_a_budget(text: str, given: dict[str, int | str]) -> None:
         ("crash=100", "crash needs a number"),
         ("crash=any", "crash needs a number from 0 to 99, as in"),
         ("skew=any", "skew needs a number from 0 to 99, as in"),
+        ("drift=100", "drift needs a whole percentage from 0 to 99, as in drift=25, not '100'"),
+        ("drift=-1", "drift needs a whole percentage from 0 to 99, as in drift=25, not '-1'"),
+        ("drift=2.5", "drift needs a whole percentage"),
+        ("drift=25%", "drift needs a whole percentage"),
+        ("drift=any", "drift needs a whole percentage"),
+        ("drift", "drift needs a whole percentage"),
+        ("drit=25", "there is no fault 'drit'; did you mean drift?"),
         ("crash=²", "crash needs a number"),
         ("crash=٣", "crash needs a number"),
         ("lose=many", "lose needs a number from 0 to 99 or `any`"),
@@ -171,6 +181,7 @@ def test_of_weaker_budgets_with_as_many_faults_those_of_the_first_kinds_come_fir
         ("crash=2,lose=any,skew=1", ["crash=1,skew=1", "crash=1,lose=any,skew=1", "crash=2,lose=any,skew=1"]),
         ("lose=any", ["lose=any"]),
         ("skew=2", ["skew=2"]),
+        ("crash=1,drift=25", ["crash=1,drift=25"]),
         ("byzantine=x,crash=1", ["crash=1,byzantine=x"]),
         ("none", ["none"]),
     ],

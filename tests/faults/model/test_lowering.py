@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
 
+from leasehold.checker.explore import explore
 from leasehold.faults.model import Budget, BudgetError
-from leasehold.faults.model.lowering import DOWN, EVERYTHING, GONE, KINDS, UP, cuts, lower_with_faults
-from leasehold.spec.language.lower import FaultCell, Relation, Variable
-from tests.systems import TRUTH, edited, files_of, load, written
+from leasehold.faults.model.lowering import DOWN, EVERYTHING, GONE, KINDS, UP, cuts, lower_with_faults, without_effect
+from leasehold.spec.language.lower import ClockBounds, FaultCell, Relation, Variable
+from tests.systems import TESTS, TRUTH, edited, files_of, load, written
 
 ACTORS = ("service_manager", "broker", "site")
+ADDING = ("crash", "power_cut", "halt", "duplicate", "lose", "partition", "skew", "drift")
 
 
 def lowered(budget: str | None, name: str = "contention", **settings: int) -> Relation:
@@ -122,8 +125,10 @@ def test_where_there_is_nobody_to_part_a_partition_adds_nothing() -> None:
     assert KINDS["partition"](alone, 1) is alone
 
 
-@pytest.mark.parametrize("second", ["crash", "power_cut", "halt", "duplicate", "lose", "partition", "skew"])
-@pytest.mark.parametrize("first", ["crash", "power_cut", "halt", "duplicate", "lose", "partition", "skew"])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [pair for pair in product(ADDING, repeat=2) if not {*pair} <= {"skew", "drift"}],  # an actor has one clock
+)
 def test_a_kind_adds_to_what_another_has_added(first: str, second: str) -> None:
     """The order in a catalogue does not matter."""
     bare = lowered("none")
@@ -136,28 +141,51 @@ def test_a_kind_adds_to_what_another_has_added(first: str, second: str) -> None:
     assert both.retries == (one.retries or other.retries)
 
 
-def test_a_clock_gains_a_tick_at_a_time_up_to_the_bound_and_waits_for_its_own_timers() -> None:
+def test_each_clock_gains_ticks_within_bounds_that_the_relation_has() -> None:
     relation = lowered("skew=2")
     lead = variables(relation)["lead"]
     assert (lead.keys, lead.initial, lead.leads, lead.shows) == (ACTORS, 0, True, False)
-    assert [(c.kind, c.needs, c.writes, c.waits_for, c.budget) for c in relation.changes] == [
-        ("skew", {FaultCell("lead", name): (ahead,)}, {FaultCell("lead", name): ahead + 1}, name, "")
-        for name in ACTORS
-        for ahead in (0, 1)
+    assert relation.clocks == ClockBounds(ahead=2)
+    assert [(c.kind, c.name, c.needs, c.writes, c.gains, c.actor, c.budget) for c in relation.changes] == [
+        ("skew", f"the clock of {name} gains a tick", {}, {}, name, "", "") for name in ACTORS
     ]
 
 
-def test_without_a_clock_none_is_ahead() -> None:
-    relation = lowered("skew=2", "two_phase_commit", participants=2)
+def test_a_clock_that_drifts_has_a_phase() -> None:
+    relation = lowered("drift=20")
+    phase = variables(relation)["phase"]
+    assert (phase.keys, phase.initial, phase.leads, phase.shows) == (ACTORS, (0, 5), False, False)
+    assert relation.clocks == ClockBounds(percent=20)
+    assert [(c.kind, c.gains) for c in relation.changes] == [("drift", name) for name in ACTORS]
+
+
+def test_a_clock_may_drift_and_be_ahead() -> None:
+    """In either order, each actor has one clock."""
+    bare = lowered("none")
+    one, other = KINDS["drift"](KINDS["skew"](bare, 2), 20), KINDS["skew"](KINDS["drift"](bare, 20), 2)
+    assert one.clocks == other.clocks == ClockBounds(ahead=2, percent=20)
+    assert [v.name for v in one.variables] == [v.name for v in other.variables] == ["up", "lead", "phase"]
+    for relation in (one, other):
+        assert [(c.kind, c.gains) for c in relation.changes] == [("drift", name) for name in ACTORS]
+
+
+@pytest.mark.parametrize("budget", ["skew=2", "drift=20", "skew=2,drift=20"])
+def test_without_a_clock_none_is_ahead(budget: str) -> None:
+    relation = lowered(budget, "two_phase_commit", participants=2)
     assert relation.passage is None
     assert [v.name for v in relation.variables] == ["up"]
-    assert relation.changes == ()
+    assert (relation.changes, relation.clocks) == ((), ClockBounds())
+
+
+@pytest.mark.parametrize("budget", ["skew=1", "drift=20"])
+def test_nobody_reads_the_clock_of_who_lies(budget: str) -> None:
+    assert [c.gains for c in lowered(f"{budget},byzantine=broker").changes] == ["service_manager", "site"]
 
 
 def test_faults_do_not_take_each_others_place() -> None:
-    relation = lowered("crash=1,power_cut=1,halt=1,partition=1,skew=1,byzantine=broker")
-    assert [v.name for v in relation.variables] == ["up", "partition", "lead", "known"]
-    assert {c.kind for c in relation.changes} == {"halt", "heal", "partition", "skew"}
+    relation = lowered("crash=1,power_cut=1,halt=1,partition=1,skew=1,drift=5,byzantine=broker")
+    assert [v.name for v in relation.variables] == ["up", "partition", "lead", "phase", "known"]
+    assert {c.kind for c in relation.changes} == {"halt", "heal", "partition", "drift"}
     assert {c.budget for c in relation.crashes} == {"crash", "power_cut"}
 
 
@@ -211,7 +239,7 @@ def test_who_forgets_is_down_and_as_at_first(tmp_path: Path) -> None:
     relation = lowered("amnesia=2")
     assert (relation.retries, relation.crashes, relation.limits) == (True, (), {"amnesia": 2})
     assert [
-        (c.kind, c.name, c.needs, c.writes, c.actor, c.budget, c.recovers, c.resets, c.on_channels, c.waits_for)
+        (c.kind, c.name, c.needs, c.writes, c.actor, c.budget, c.recovers, c.resets, c.on_channels, c.gains)
         for c in relation.changes
     ] == [
         (
@@ -271,7 +299,7 @@ def test_a_kind_of_fault_adds_something_or_is_a_matter_of_channels(kind: str) ->
     made = KINDS[kind](bare, "broker" if kind == "byzantine" else 1)
     parts = {
         name
-        for name in ("variables", "crashes", "changes", "retries", "byzantine", "limits", "unlimited")
+        for name in ("variables", "crashes", "changes", "retries", "byzantine", "clocks", "limits", "unlimited")
         if getattr(made, name) != getattr(bare, name)
     }
     assert (
@@ -285,7 +313,40 @@ def test_a_kind_of_fault_adds_something_or_is_a_matter_of_channels(kind: str) ->
             "reorder": set(),
             "lose": {"retries"},
             "partition": {"variables", "changes"},
-            "skew": {"variables", "changes"},
+            "skew": {"variables", "changes", "clocks"},
+            "drift": {"variables", "changes", "clocks"},
             "byzantine": {"variables", "byzantine"},
         }[kind]
     )
+
+
+@pytest.mark.parametrize(
+    ("kinds", "reasons"),
+    [
+        (("fifo", "queue"), {"duplicate": "asks is a fifo, answers is a queue", "lose": "...", "reorder": "..."}),
+        (("fifo", "mailbox"), {}),
+        (("fifo", "bag"), {"reorder": "asks is a fifo, answers is a bag"}),
+        (("set", "set"), {"duplicate": "asks is a set, answers is a set", "lose": "...", "reorder": "..."}),
+    ],
+)
+def test_a_fault_that_strikes_nothing_adds_no_state(kinds: tuple[str, str], reasons: dict[str, str]) -> None:
+    """A fault that is said to strike nothing adds no state and takes none away, and every other one adds some."""
+    there, back = kinds
+    system = load(TESTS / "faults/systems/asked_and_answered", {"there": there, "back": back})
+    found = without_effect(system, Budget.parse("crash=1,duplicate=1,lose=1,reorder=1,skew=1,drift=10"))
+    same = found.get("duplicate", "")
+    expected = {kind: reason.replace("...", same) for kind, reason in reasons.items()}
+    assert found == {**expected, "skew": "there is no clock", "drift": "there is no clock"}
+    plain = explore(system, budget=Budget())
+    for kind in ("duplicate", "lose", "reorder", "skew", "drift"):
+        struck = explore(system, budget=Budget(**{kind: 1}))
+        assert ((struck.distinct, struck.generated) == (plain.distinct, plain.generated)) == (kind in found), kind
+
+
+def test_clocks_that_nobody_reads_do_not_differ() -> None:
+    system = load("two_phase_commit")
+    assert without_effect(system, Budget(drift=1)) == {"drift": "there is no clock"}
+    assert without_effect(replace(system, clock=load("lease").clock), Budget(skew=1)) == {
+        "skew": "no actor reads the clock"
+    }
+    assert without_effect(load("lease"), Budget(skew=1, drift=1, partition=1)) == {}

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
+from fractions import Fraction
+from itertools import combinations
 
 import pytest
 
@@ -16,6 +19,39 @@ def test_a_clock_is_ahead_of_true_time_by_as_much_and_never_below_0(ahead: int) 
     for now in range(4):
         assert clock.now() == max(0, now + ahead)
         time.advance()
+
+
+@pytest.mark.parametrize("percent", [-50, -30, -10, 10, 25, 99])
+def test_a_clock_of_a_rate_shows_what_the_model_has_under_as_much_drift(percent: int) -> None:
+    """Each pair of readings is as far apart as its rate makes them, rounded, also with an offset."""
+    rate, time = 1 + Fraction(percent, 100), TrueTime()
+    clock, ahead = SimulatedClock(time), SimulatedClock(time, 3)
+    clock.rate = ahead.rate = rate
+    shown = []
+    for _ in range(13):
+        shown.append(clock.now())
+        assert ahead.now() == clock.now() + 3
+        time.advance()
+    for one, two in combinations(range(13), 2):
+        assert shown[two] - shown[one] in (math.floor(rate * (two - one)), math.ceil(rate * (two - one)))
+
+
+def test_a_rate_that_changes_counts_from_then_on_and_a_clock_that_is_corrected_shows_true_time() -> None:
+    time = TrueTime()
+    clock = SimulatedClock(time)
+    clock.rate = Fraction(3, 2)
+    time.now = 4
+    assert clock.now() == 6
+    clock.rate = Fraction(1, 2)
+    time.now = 6
+    assert clock.now() == 7
+    clock.show(20)
+    time.now = 8
+    assert clock.now() == 21
+    clock.correct()
+    assert (clock.now(), clock.rate) == (21, 1), "it does not go back"
+    time.now = 22
+    assert clock.now() == 22
 
 
 @pytest.mark.parametrize("shown", [0, 4, 5, 6, 9])

@@ -49,10 +49,11 @@ def alone(
     options: ActorOptions | None = None,
     probes: tuple[Probe, ...] = (),
     policies: Mapping[str, Any] | None = None,
+    **environment: Any,
 ) -> Actor:
     """The actor `own`, which is not started yet; it may play more roles than one, and all its actions go on at once."""
     options = options or ActorOptions(seed=0, retry=RetryPolicy(at_once=10**9))
     identity = Identity("own", KEY, add(Trust(), "own", role, KEY.public, "memory:own"))
     transport = SimulatedTransport(SimulatedNetwork(), "own")
-    world = Environment(policies or {}, handlers, probes=probes)
+    world = Environment(dict(policies or {}), handlers, probes=probes, **environment)
     return Actor(identity, program, (role, *more), store, transport, clock, world, options)

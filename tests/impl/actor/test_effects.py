@@ -390,6 +390,7 @@ async def test_what_a_handler_is_told_of_a_unit_and_its_lease() -> None:
             number = c.inventory.number(action.unit)
             assert number is not None
             assert action.properties == c.inventory.properties(number)
+            assert action.type == c.inventory.type(number) == "unit"
             assert action.answers == ("up", "broken")
         (teardown,) = (action for action in seen if action.verb == "teardown")
         assert (teardown.lease, teardown.unit) == (first, setups[0].unit)

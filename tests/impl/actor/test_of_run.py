@@ -232,6 +232,9 @@ class Hall:
     def properties(self, index: int) -> Mapping[str, Any]:
         return {"seats": 90}
 
+    def type(self, index: int) -> str:
+        return "hall"
+
     def remembered(self) -> bytes:
         return b"great hall"
 

@@ -220,8 +220,8 @@ async def replied(reply: asyncio.Future[None]) -> str:
 async def test_a_command_is_answered_when_what_follows_is_durable() -> None:
     async with Desk() as d:
         d.policy.answers = [CLOSE]
-        first = d.desk.command(says("first"), "tenant:1")
-        second = d.desk.command(says("second"), "tenant:1")
+        first = d.desk.command(lambda: says("first"), "tenant:1")
+        second = d.desk.command(lambda: says("second"), "tenant:1")
         await asyncio.sleep(1)
         assert d.words == ["first", "second"]
         assert d.taken == [([CLOSE], True)] * 2
@@ -231,7 +231,7 @@ async def test_a_command_is_answered_when_what_follows_is_durable() -> None:
         await asyncio.sleep(0)
         assert first.result() is None
         d.durable = d.loop.create_future()
-        third = d.desk.command(says("third"), "tenant:1")
+        third = d.desk.command(lambda: says("third"), "tenant:1")
         await asyncio.sleep(1)
         d.durable.set_exception(ActorError("no room on the disk"))
         assert await replied(third) == "no room on the disk"
@@ -241,7 +241,7 @@ async def test_a_command_is_answered_when_what_follows_is_durable() -> None:
 async def test_a_command_whose_decisions_would_be_refused_is_taken_back(answers: list[Decision]) -> None:
     async with Desk() as d:
         d.policy.answers = answers
-        reply = d.desk.command(says("demand"), "tenant:1")
+        reply = d.desk.command(lambda: says("demand"), "tenant:1")
         await asyncio.sleep(1)
         assert await replied(reply) == "it cannot be extended"
         assert d.words == ["demand", "take back tenant:1 at 7"]
@@ -254,11 +254,14 @@ async def test_a_command_that_fails_or_hangs_or_comes_too_late_hears_so() -> Non
     """It is no mistake of the policy, and is not said again; those that wait behind one that hangs may try again."""
     async with Desk() as d:
         d.policy.fails = {"bad"}
-        bad = d.desk.command(says("bad"), "tenant:1")
+        bad = d.desk.command(lambda: says("bad"), "tenant:1")
         assert await replied(bad) == "'bad'"
         assert (d.context.counts["policy errors"], d.taken) == (0, [])
         d.loop.takes = lambda: 6.0
-        hangs, behind = d.desk.command(says("hangs"), "tenant:1"), d.desk.command(says("behind"), "tenant:1")
+        hangs, behind = (
+            d.desk.command(lambda: says("hangs"), "tenant:1"),
+            d.desk.command(lambda: says("behind"), "tenant:1"),
+        )
         await asyncio.sleep(5.5)
         d.loop.takes = lambda: 0.0
         assert await replied(hangs) == (
@@ -267,7 +270,10 @@ async def test_a_command_that_fails_or_hangs_or_comes_too_late_hears_so() -> Non
         assert await replied(behind) == "the policy of broker at own has not answered within 5 s; try it again"
         await asyncio.sleep(100)
         assert d.words == ["bad", "hangs"]
-        late, cancelled = d.desk.command(says("late"), "tenant:1"), d.desk.command(says("gone"), "tenant:1")
+        late, cancelled = (
+            d.desk.command(lambda: says("late"), "tenant:1"),
+            d.desk.command(lambda: says("gone"), "tenant:1"),
+        )
         cancelled.cancel()
         d.desk.close()
         assert await replied(late) == "the actor has stopped or recovers"

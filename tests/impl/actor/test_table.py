@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.impl.actor.chronicle import RowCodec
+from leasehold.impl.actor.messages import EnvelopeCodec
 from leasehold.impl.actor.pruned import Pruned, origin_of
-from leasehold.impl.actor.table import BELOW, MachineInstance, MachinesOfActor, MachineTable
+from leasehold.impl.actor.table import BELOW, MEMBERSHIP, MachineInstance, MachinesOfActor, MachineTable
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.codec import RecordError
 from leasehold.impl.core.stepping import with_cell
@@ -26,6 +27,25 @@ from tests.systems import load
 
 LEASE = compile_system(load("lease", {"max_units": 3}))
 SITE = frozenset({"authority", "unit"})
+
+
+def test_who_plays_a_neighbour_is_known_for_each_channel_to_it() -> None:
+    """The run's membership is told to one that has said nothing yet, over whichever channel it would have done so."""
+    program = compile_system(load("tests/constructs/channels"))
+    server = program.roles["server"]
+    instance = MachineTable(program, frozenset({"server"})).new(RecordKey("client-0:1", "server"), server, 0)
+    names = program.lanes(server, 0)
+    at = names.index("client[1] over urgent")
+    instance.learn(at, "anna")
+    assert {name: who for name, who in zip(names, instance.peers, strict=True) if who} == {
+        f"client[1] over {channel}": "anna" for channel in ("requests", "urgent", "answers")
+    }
+    instance.metadata[MEMBERSHIP] = "members"
+    answers = [names.index(f"client[{n}] over answers") for n in range(2)]
+    assert [EnvelopeCodec._membership(instance, at) for at in answers] == ["members", "members"]
+    heard = with_cell(instance.record[server.received_at], at, 1)
+    instance.record = with_cell(instance.record, server.received_at, heard)
+    assert [EnvelopeCodec._membership(instance, at) for at in answers] == ["members", None]
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(1, 30))))

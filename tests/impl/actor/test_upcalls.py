@@ -183,7 +183,7 @@ def test_renewed_policies_are_as_they_were_made(scene: Scene) -> None:
     """Decisions since the last commit, and what was to be kept of them, have never been."""
     before: Any = dict(scene.environment.policies)
     before["broker"].wishes = {"tenant:1": b"one"}
-    scene.upcalls._take(Answer([], {"tenant:2": b"two"}), awaited=False)
+    scene.upcalls._take(Answer([], {"wish of tenant:2": b"two"}), awaited=False)
     scene.upcalls.tick(7)
     scene.upcalls.wishing()
     scene.upcalls.renew()
@@ -358,8 +358,8 @@ def test_a_refusal_reaches_the_policy_that_hears_of_it(scene: Scene, final: bool
 
 def test_an_answer_of_a_thread_is_kept_with_its_wishes_and_awaited_only_where_somebody_waits(scene: Scene) -> None:
     scene.durable = object()  # type: ignore[assignment]
-    assert scene.upcalls._take(Answer([CLOSE], {"tenant:1": b"one"}), awaited=False) is None
-    assert scene.upcalls._take(Answer([CLOSE], {"tenant:2": b"two"}), awaited=True) is scene.durable
+    assert scene.upcalls._take(Answer([CLOSE], {"wish of tenant:1": b"one"}), awaited=False) is None
+    assert scene.upcalls._take(Answer([CLOSE], {"wish of tenant:2": b"two"}), awaited=True) is scene.durable
     assert scene.put == [Decide(CLOSE)] * 2
     assert scene.upcalls.metadata() == {"wish of tenant:1": b"one", "wish of tenant:2": b"two"}
     assert (scene.upcalls.busy, scene.upcalls.abandoned) == (False, 0)

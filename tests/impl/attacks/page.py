@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 from tests.impl.attacks.attacks import Attack
+from tests.impl.attacks.control import CONTROL_ATTACKS, DEMAND, ControlAttack, desk
 from tests.impl.attacks.scene import program, scene
 from tests.impl.attacks.values import ANSWERS, ATTACKS
 from tests.impl.virtual import virtual
@@ -37,6 +43,19 @@ the message is taken when the right answer comes.
 |---|---|
 """
 
+CONTROL = """
+## At the control socket
+
+A holder with [clients](../howto/clients.md) is asked by whoever reaches its control socket. Each request below is made
+where the client `alice` has a lease of one unit, and a quota that it has used more than half of; `boss` may operate,
+and `viewer` see everything. [A test](../../tests/impl/server/test_clients.py) makes each: it is refused with the
+reason, and no record, no demand and no account changes. Without clients another user than the actor's own and root is
+refused whatever it asks.
+
+| what is wrong | answer | the reason |
+|---|---|---|
+"""
+
 
 def row(attack: Attack) -> str:
     messages = [message for message in program().messages if attack.of(message)]
@@ -54,9 +73,27 @@ async def _reason(message: str, attack: Attack) -> str:
         return reason.replace("|", "\\|").replace(program().digest[:12], "(a digest)")
 
 
+async def _control_reason(attack: ControlAttack, folder: Path) -> str:
+    async with desk(folder) as d:
+        lease = (await d.ask("alice", "post", "demand", **DEMAND))["lease"]
+        await d.c.settle()
+        _, answer = await attack.make(d, lease)
+        reason = str(answer["error"])
+        for name, key in d.keys.items():
+            reason = reason.replace(key.public.fingerprint, f"({name}'s)")
+        return reason.replace("|", "\\|")
+
+
+def control_row(attack: ControlAttack) -> str:
+    with TemporaryDirectory() as folder:
+        return f"| {attack.words} | {attack.status} | {asyncio.run(_control_reason(attack, Path(folder)))} |"
+
+
 def main() -> None:
+    logging.disable()
     print(HEAD + "\n".join(map(row, ATTACKS)))
     print(TAIL + "\n".join(f"| {answer.words} | {answer.sent} |" for answer in ANSWERS))
+    print(CONTROL + "\n".join(map(control_row, CONTROL_ATTACKS)))
 
 
 if __name__ == "__main__":

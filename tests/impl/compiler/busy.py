@@ -261,6 +261,10 @@ def busy(folder: Path, rng: random.Random) -> System | str:
   tell: {from: leaf, to: hub, answer: true, fields: {tone: colour}}
 """
     pairs, several = (", pairs: same", f"instances: {leaves}") if own else ("", "")
+    urgent = ""
+    if own or rng.random() < 0.5:  # what halts a leaf overtakes what asks it
+        kind = rng.choice(("mailbox", "mailbox", "fifo(2)"))
+        urgent = f"  urgent: {{from: hub, to: leaf, kind: {kind}{rng.choice((pairs, '', ''))}, messages: [stop]}}\n"
     files["system.yaml"] = f"""system: busy
 types: {{colour: {{members: [red, green]}}}}
 roles: {{hub: {{{several}}}, leaf: {{instances: {leaves}}}, part: {{instances: 2}}}}
@@ -268,7 +272,7 @@ actors: {{site: [hub, part]}}
 channels:
   there: {{from: hub, to: leaf, kind: mailbox{pairs}}}
   back: {{from: leaf, to: hub, kind: mailbox{pairs}}}
-clock: {{horizon: 2}}
+{urgent}clock: {{horizon: 2}}
 environment:
   go_hub: {{to: hub, event: go}}
   go_leaf: {{to: leaf, event: go}}

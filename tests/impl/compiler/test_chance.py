@@ -24,6 +24,7 @@ from leasehold.spec import System
 from tests.checker.explore.by_chance import by_chance
 from tests.checker.prove.drawn_system import drawn_system
 from tests.impl.compiler.busy import busy
+from tests.impl.compiler.members import members
 from tests.impl.compiler.twin import Twin
 from tests.systems import TESTS, edited, files_of, load, written
 
@@ -53,6 +54,8 @@ def draw(kind: str, rng: random.Random) -> System | str:
         match kind:
             case "busy":
                 found: Any = busy(Path(folder), rng)
+            case "members":
+                found = members(Path(folder), rng)
             case "drawn":
                 found = drawn_system(Path(folder), rng, claims=2, runnable=True)
                 found = found if isinstance(found, str) else found[0]
@@ -69,6 +72,8 @@ def walked(kind: str, rng: random.Random, became: Counter[str]) -> Twin | None:
         became[found] += 1
         return None
     became["walked"] += 1
+    became["several channels"] += bool(found.system.apart)
+    became["some channels in pairs"] += len({channel.same_index for channel in found.system.channels.values()}) > 1
     became.update(found.seen)
     return found
 
@@ -77,8 +82,12 @@ def judged(became: Counter[str], kind: str, count: int, share: float) -> None:
     """At least a share of them ran, with enough edges; by chance, many have channels that no network keeps to."""
     assert became["walked"] > share * count, became
     assert became["taken"] > 1_000
-    if kind == "busy" or count > 20:  # a few small systems may have none
+    if kind == "busy":
+        assert became["several channels"] > 0.2 * count
+        assert became["some channels in pairs"]
+    if kind in ("busy", "members") or count > 20:  # a few small systems may have none
         assert became["duplicate"] > 0
+    if kind == "busy" or count > 20:
         assert became["ignored"] > 0
     assert became["at fault"] < became["taken"]
 
@@ -88,7 +97,10 @@ def judged(became: Counter[str], kind: str, count: int, share: float) -> None:
     [
         ("by chance", 20, 0.15),
         ("busy", 5, 0.6),
+        ("members", 6, 0.5),
+        pytest.param("members", 40, 0.6, marks=pytest.mark.long),
         ("drawn", 5, 0.3),
+        pytest.param("busy", 15, 0.8, marks=pytest.mark.long),
         pytest.param("drawn", 30, 0.4, marks=pytest.mark.long),
     ],
 )
@@ -101,7 +113,10 @@ def test_every_edge(kind: str, count: int, share: float) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "count", "share"), [("by chance", 100, 0.15), ("busy", 25, 0.6), ("drawn", 400, 0.6)])
+@pytest.mark.parametrize(
+    ("kind", "count", "share"),
+    [("by chance", 100, 0.15), ("busy", 25, 0.6), ("members", 200, 0.5), ("drawn", 400, 0.6)],
+)
 def test_every_edge_shrunk(kind: str, count: int, share: float) -> None:
     """By Hypothesis, which shrinks a failure to few choices."""
     became: Counter[str] = Counter()

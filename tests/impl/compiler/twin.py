@@ -10,18 +10,21 @@ from collections import Counter
 from typing import Any
 
 from leasehold.checker.explore import explore
-from leasehold.checker.explore.layout import State
+from leasehold.checker.explore.layout import Lane, State
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.explore.step import Action
 from leasehold.faults.model import Budget
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.codec import Codec
-from leasehold.impl.core.core import Core, Program
+from leasehold.impl.core.core import Core, Named, Program
+from leasehold.impl.core.sparse import as_run, modelled_fields
+from leasehold.impl.core.stepping import Numbers
 from leasehold.impl.core.work import TICK, CallWork, DriveWork, Event, Machines, Outcome, Record, SendWork, local
 from leasehold.impl.core.work import message as heard
 from leasehold.spec.language.model import System
 
-SENT, RECEIVED, ENTRY = 2_000, 1_000, 7
+SENT, RECEIVED, ENTRY = 20_000, 10_000, 7
+APART = 100  # between the numbers of two neighbours, so that none can stand in for another
 
 
 class Twin:
@@ -37,15 +40,25 @@ class Twin:
 
     def record(self, s: State, role: str, instance: int) -> Record:
         core = self.program.roles[role]
-        near = len(core.neighbours)
-        numbers = () if core.subsidiary else ((SENT,) * near, (RECEIVED,) * near)
+        numbers = () if core.subsidiary else (self._numbered(core, SENT), self._numbered(core, RECEIVED))
         below = (self._below(s, sub) for sub in core.below)
         return self._own(s, core, instance, (*numbers, ENTRY, *(ENTRY for _ in core.since), *below))
+
+    def _numbered(self, core: Core, base: int) -> Any:
+        """A number for each neighbour, apart from those of all others."""
+        if not core.dynamic_neighbours:
+            return tuple(base + APART * at for at in range(len(core.neighbours)))
+        channels = ("", *dict.fromkeys(core.channels))
+        of_any = [(role, n) for role in core.dynamic_neighbours for n in range(self.system.roles[role].count)]
+        named = [*core.neighbours, *of_any]
+        places = {core.position(*machine, 0, channel) for machine in named for channel in channels} - {None}
+        return Numbers((at, base + APART * at) for at in sorted(places))
 
     def _own(self, s: State, core: Core, instance: int, rest: tuple[Any, ...]) -> Record:
         role = self.system.roles[core.role]
         at = self.world.layout.at(role.name, instance, None)
-        state, *data = s[at : at + 1 + len(role.data)]
+        state, *cells = s[at : at + 1 + len(role.data)]
+        data = (as_run(f.type, cell) for f, cell in zip(core.fields, cells, strict=True))
         return (state, *((instance,) if core.indexed else ()), *data, *rest)
 
     def _below(self, s: State, core: Core) -> Machines:
@@ -53,8 +66,22 @@ class Twin:
         machines.update((i, self.record(s, core.role, i)) for i in range(self.system.roles[core.role].count))
         return machines
 
-    def neighbour(self, core: Core, instance: int, role: str, other: int) -> int:
-        return core.neighbours.index((role, other) if (role, other) in core.neighbours else (role, -1))
+    def neighbour(self, core: Core, instance: int, role: str, other: int, lane: Lane) -> int:
+        """The position of a machine for what goes over a lane: that of its channel, if it has one of its own."""
+        channel = lane.channel.name
+        if core.dynamic_neighbours:
+            of_machine = [
+                at for name in ("", channel) if (at := core.position(role, other, instance, name)) is not None
+            ]
+        else:
+            channels = core.channels or ("",) * len(core.neighbours)
+            of_machine = [
+                at
+                for at, (name, number) in enumerate(core.neighbours)
+                if (name, instance if number < 0 else number) == (role, other) and channels[at] in ("", channel)
+            ]
+        assert len(of_machine) == 1, "each lane has one position"
+        return of_machine[0]
 
     # One step
 
@@ -71,46 +98,64 @@ class Twin:
         else:
             assert outcome.kind == kind, (action, outcome)
         assert outcome.transition == (action.transition.name if action.transition else "")
-        if not core.subsidiary:
-            self._numbers(core, record, became, action, outcome)
         messages, driven = self._do(became, outcome, self._now(s))
         if not outcome.taken:  # sessions keep what they have said
-            messages = [m for m in messages if not self.program.messages[m[0]].ordered]
+            messages = [m for m in messages if not self.program.messages[m[1]].ordered]
         expected = self.world.effects(s, action)
-        assert messages == [(e[1], e[2]) for e in expected if len(e) == 3]
+        own = action.instance
+        wanted = [
+            (self.neighbour(core, own, e[0].channel.receiver, e[0].receiver, e[0]), e[1], e[2])
+            for e in expected
+            if len(e) == 3
+        ]
+        assert messages == wanted
+        if not core.subsidiary:
+            self._numbers(core, record, became, action, [at for at, *_ in wanted] if outcome.taken else [])
         assert driven == [((e[0].role.name, e[0].instance), e[1]) for e in expected if len(e) == 5]
         assert self._plain(core, became) == self._plain(core, self.record(after, action.role, action.instance))
         self.seen[outcome.kind] += 1
 
     def _event(self, core: Core, action: Action) -> Event:
         if action.lane is not None:
-            near = self.neighbour(core, action.instance, action.lane.channel.sender, action.lane.sender)
-            return heard(action.event, action.fields, near, RECEIVED + self._rank)
-        return local(action.event, action.fields)
+            kinds = self.program.messages[action.event].fields
+            return heard(action.event, _as_run(kinds, action.fields), *self._heard(core, action))
+        return local(action.event, _as_run(core.events.get(action.event, ()), action.fields))
 
     def _now(self, s: State) -> int:
         clock = self.world.layout.clock
         return int(s[clock]) if clock is not None else 0
 
-    def _numbers(self, core: Core, record: Record, became: Record, action: Action, outcome: Outcome) -> None:
+    def _heard(self, core: Core, action: Action) -> tuple[int, int]:
+        """The sender's position, and the number of the message that it has sent."""
+        lane = action.lane
+        assert lane is not None
+        near = self.neighbour(core, action.instance, lane.channel.sender, lane.sender, lane)
+        return near, RECEIVED + APART * near + self._rank
+
+    def _numbers(self, core: Core, record: Record, became: Record, action: Action, sent: list[int]) -> None:
         """A new message is counted as received, and every new one that is sent has the next number."""
+        numbers = self._cells(core, record[core.received_at])
         if action.lane is not None and action.kind == "deliver":
-            near = self.neighbour(core, action.instance, action.lane.channel.sender, action.lane.sender)
-            assert became[core.received_at][near] == RECEIVED + self._rank
-        else:
-            assert became[core.received_at] == record[core.received_at]
-        expected = list(record[core.sent_at])
-        if outcome.taken:
-            for piece in outcome.work:
-                expected[piece.neighbour if isinstance(piece, SendWork) else 0] += isinstance(piece, SendWork)
-        assert became[core.sent_at] == tuple(expected)
+            near, number = self._heard(core, action)
+            numbers[near] = number
+        assert self._cells(core, became[core.received_at]) == numbers
+        numbers = self._cells(core, record[core.sent_at])
+        for at in sent:
+            numbers[at] += 1
+        assert self._cells(core, became[core.sent_at]) == numbers
+
+    @staticmethod
+    def _cells(core: Core, numbers: Any) -> dict[int, int]:
+        """The numbers of a record, by position."""
+        return dict(numbers if core.dynamic_neighbours else enumerate(numbers))
 
     def _do(self, record: Record, outcome: Outcome, now: int) -> tuple[list[Any], list[Any]]:
         """Messages, and events for subsidiary machines, which take them."""
         messages, driven = [], []
         for piece in outcome.work:
             if isinstance(piece, SendWork):
-                messages.append((piece.message, piece.fields(record)))
+                kinds = self.program.messages[piece.message].fields
+                messages.append((piece.neighbour, piece.message, modelled_fields(kinds, piece.fields(record))))
             elif isinstance(piece, DriveWork):
                 role, index = piece.machine
                 core = self.program.roles[role]
@@ -174,6 +219,10 @@ class Twin:
         assert action.role is not None
         assert action.group is not None
         return hasattr(self.system.roles[action.role].tasks[action.group[3]], "event")
+
+
+def _as_run(kinds: Named, fields: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(as_run(kind, value) for (_, kind), value in zip(kinds, fields, strict=True))
 
 
 def walk(system: System, budget: str) -> Twin:

@@ -98,6 +98,40 @@ def test_a_machine_that_is_no_neighbour_has_no_position() -> None:
     assert GUEST.position("van", 0, 0) is None
 
 
+# One with keys for the desk of its own number, which may be called from all, and two channels to and from vans.
+LODGER = _core(
+    "lodger",
+    count=3,
+    indexed=True,
+    neighbours=(("desk", -1), ("desk", 0), ("desk", 1), ("desk", 2), ("host", 0)),
+    dynamic_neighbours=("van", "van"),
+    channels=("keys", "calls", "calls", "calls", "", "there", "back"),
+)
+
+
+@pytest.mark.parametrize("own", [0, 1, 2])
+def test_each_channel_of_a_neighbour_has_a_position_and_a_name(own: int) -> None:
+    """No two positions have the same name; those of one machine are beside each other, whatever they are for."""
+    program = Program("hotel", DIGEST, {}, {}, {**ROLES, "lodger": LODGER}, {})
+    places = range(11)
+    names = [program.lane(LODGER, own, at) for at in places]
+    assert names == [
+        f"desk[{own}] over keys",
+        *(f"desk[{n}] over calls" for n in range(3)),
+        "host",
+        *(f"van[{n}] over {channel}" for n in range(3) for channel in ("there", "back")),
+    ]
+    assert program.lanes(LODGER, own) == names[:5]
+    assert [program.lane_at(LODGER, own, name) for name in names] == [*places]
+    machines = [program.neighbour(LODGER, own, at) for at in places]
+    record = ("idle", own, 0, (), (), 0)
+    for at in places:
+        assert sorted(LODGER.beside(record, at)) == [other for other in places if machines[other] == machines[at]]
+    other = (own + 1) % 3
+    for name in (f"desk[{other}] over keys", "desk[0]", "host over keys", "van[0] over keys", "van[0]", "nobody", ""):
+        assert program.lane_at(LODGER, own, name) is None
+
+
 def test_numbers_of_neighbours_are_a_value_that_a_change_makes_anew() -> None:
     before = Numbers({3: 7})
     after, once = increment_sent(before, [3, 5, 5]), with_cell(before, 9, 4)

@@ -52,6 +52,9 @@ VALUES: list[tuple[t.Type, Any, Any]] = [
     (t.Set(SITE), frozenset({2, 0}), [0, 2]),
     (t.Map(SITE, COLOUR), ("red", "blue", "red"), ["red", "blue", "red"]),
     (t.Map(COLOUR, t.Set(SITE)), (frozenset({1, 0}), frozenset(), frozenset({2})), [[0, 1], [], [2]]),
+    (t.Seq(COLOUR, 2), (), []),
+    (t.Seq(COLOUR, 2), ("red", "red"), ["red", "red"]),
+    (t.Seq(SITE, 3), (2, 0, 1), [2, 0, 1]),
     (t.Option(COLOUR), None, None),
     (t.Option(COLOUR), "red", "red"),
     (t.Option(t.Set(SITE)), frozenset({2, 1}), [1, 2]),
@@ -94,6 +97,11 @@ WRONG: list[tuple[t.Type, Any, str]] = [
     (t.Map(SITE, COLOUR), ["red"] * 4, "is no map"),
     (t.Map(SITE, COLOUR), ["red", "red", "rad"], "'rad' is none of"),
     (t.Map(SITE, COLOUR), "abc", "is no map"),
+    (t.Seq(COLOUR, 2), ["red"] * 3, r"^\['red', 'red', 'red'\] has 3 values, and 2 are the most$"),
+    (t.Seq(COLOUR, 2), ["red", "rad"], "'rad' is none of"),
+    (t.Seq(COLOUR, 2), "red", r"^'red' is no seq\[colour, 2\]$"),
+    (t.Seq(COLOUR, 2), {"red": 1}, "is no seq"),
+    (t.Seq(COLOUR, 2), None, "none is no seq"),
     (t.Option(COLOUR), "rad", "'rad' is none of"),
     (t.Opaque(), LARGEST + 1, "more than 64 bits"),
     (t.Opaque(), [-LARGEST - 1], "more than 64 bits"),
@@ -105,6 +113,7 @@ WRONG: list[tuple[t.Type, Any, str]] = [
     (t.Option(None), "red", "'red' is no option"),
     (t.Option(COLOUR), [], r"\[\] is none of"),
     (t.Set(None), [], "is no set"),
+    (t.Seq(None), [], "is no seq"),
     (t.UNKNOWN, 1, "1 is no"),
     (t.Bool(), "true", "'true' is no bool"),
     (COLOUR, None, "none is none of"),
@@ -131,7 +140,14 @@ def test_what_is_no_value_of_its_type_is_refused_with_the_reason(kind: t.Type, p
 
 @pytest.mark.parametrize(
     ("kind", "value"),
-    [(t.Map(SITE, SMALL), (0, 6, 0)), (t.Option(SMALL), 6), (t.Set(SITE), frozenset({3})), (t.Option(SITE), -1)],
+    [
+        (t.Map(SITE, SMALL), (0, 6, 0)),
+        (t.Option(SMALL), 6),
+        (t.Set(SITE), frozenset({3})),
+        (t.Option(SITE), -1),
+        (t.Seq(SMALL, 2), (0, 6)),
+        (t.Seq(SMALL, 2), (0, 0, 0)),
+    ],
 )
 def test_a_value_that_has_left_its_range_is_not_written(kind: t.Type, value: Any) -> None:
     with pytest.raises(ValueFault):

@@ -17,7 +17,7 @@ import pytest
 from leasehold.impl.core.work import CallWork
 from leasehold.impl.handlers import child, command, handler, process, processes
 from leasehold.impl.handlers.child import run_program
-from leasehold.impl.handlers.command import CommandHandler, _code, _folder_name, _read, _told, _variables, _words
+from leasehold.impl.handlers.command import CommandHandler, _code, _read, _told, _variables, _words
 from leasehold.impl.handlers.handler import (
     Done,
     HandlerAction,
@@ -29,6 +29,7 @@ from leasehold.impl.handlers.handler import (
     answer_of,
     checked,
 )
+from leasehold.impl.handlers.place import folder_name
 from leasehold.impl.handlers.process import ProcessHandler, _checked_command, _checked_limits, _folder_of
 from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
 from leasehold.spec.language import types as t
@@ -54,6 +55,7 @@ FULL = HandlerAction(
     4,
     "site",
     {"address": "there"},
+    type="node",
 )
 
 
@@ -96,6 +98,8 @@ def test_what_is_not_said_of_an_action_or_a_result_is_empty() -> None:
     bare = HandlerAction("setup", "l", "u", 1, {})
     rest = {field.name: getattr(bare, field.name) for field in fields(bare)[5:]}
     assert rest == {
+        "peers": {},
+        "credentials": {},
         "unit_data": {},
         "properties": {},
         "answers": (),
@@ -104,6 +108,7 @@ def test_what_is_not_said_of_an_action_or_a_result_is_empty() -> None:
         "index": 0,
         "actor": "",
         "told": {},
+        "type": "",
     }
     assert Done(True) == Done(True, "", {}, "", {}, {})
 
@@ -298,6 +303,7 @@ def test_an_action_is_told_to_a_command_with_each_of_its_parts() -> None:
         "properties": {"name": "u-1", "gpu": 2},
         "index": 4,
         "told": {"address": "there"},
+        "type": "node",
     }
     assert _variables(FULL) == {
         "LEASEHOLD_LEASE": "tenant:1",
@@ -308,6 +314,7 @@ def test_an_action_is_told_to_a_command_with_each_of_its_parts() -> None:
         "LEASEHOLD_LOCK": "u-1",
         "LEASEHOLD_TERM_END": "30",
         "LEASEHOLD_INDEX": "4",
+        "LEASEHOLD_TYPE": "node",
         "LEASEHOLD_PROPERTIES": '{"gpu":2,"name":"u-1"}',
     }
     assert _variables(replace(FULL, unit=""))["LEASEHOLD_LOCK"] == "tenant:1"
@@ -360,7 +367,7 @@ def test_a_command_line_is_a_text_or_a_list_of_words(line: Any, words: tuple[str
 
 def test_the_folder_of_a_name_is_the_name_where_it_can_be_one() -> None:
     names = ["u", "tenant:1", "a/b", "..", "x" * 64, "x" * 65, "north/u-9", "é"]
-    folders = [_folder_name(name) for name in names]
+    folders = [folder_name(name) for name in names]
     assert folders[0] == "u"
     assert folders[4] == "x" * 64
     assert len({*folders}) == len(names)

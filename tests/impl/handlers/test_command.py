@@ -9,15 +9,17 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import pytest
 
-from leasehold.impl import descriptors
-from leasehold.impl.handlers import processes
+from leasehold.impl import descriptors, files
+from leasehold.impl.handlers import command, processes
 from leasehold.impl.handlers.command import CommandHandler
 from leasehold.impl.handlers.handler import Done, HandlerAction, HandlerError, NotBegun, Stale
 from tests.impl.scarce import ERRORS, fails_with, few_descriptors
@@ -60,6 +62,7 @@ def test_what_it_is_told_and_what_it_says(tmp_path: Path) -> None:
         "answers": [],
         "index": 0,
         "told": {"address": "a"},
+        "type": "",
     }
 
 
@@ -301,6 +304,36 @@ def test_older_actions_are_refused(tmp_path: Path) -> None:
         act(handler, action("setup", 4))
     assert not (tmp_path / "done").exists()
     assert act(handler, action("join", 4, unit="", lease="tenant/..")).well, "each lease has its own numbers"
+
+
+def test_incarnations_at_once_write_their_actions_down_one_after_the_other(tmp_path: Path) -> None:
+    """Two that wrote one file at the same time have damaged it, and no action has begun on that unit any more."""
+
+    unit = tmp_path / "u-0"
+
+    def many(numbers: range) -> None:
+        for number in numbers:
+            with suppress(Stale):
+                lock = command._try(unit / "lock", action("setup", number), True)
+                if lock is not None:
+                    os.close(lock)
+
+    threads = [threading.Thread(target=many, args=(range(first, 60, 3),)) for first in range(1, 4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert json.loads((unit / "wanted.json").read_text())["number"] == 59
+
+
+def test_who_writes_an_action_down_for_too_long_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "GUARD_LIMIT", 0.05)
+    (tmp_path / "u-0").mkdir()
+    held = files.lock(tmp_path / "u-0" / "guard")
+    assert held is not None
+    with pytest.raises(HandlerError, match=r"another process has held .*guard for 0.05 s"):
+        act(CommandHandler(directory=tmp_path, setup="true"), action())
+    os.close(held)
 
 
 def test_it_need_not_read_and_may_say_much() -> None:

@@ -98,6 +98,34 @@ def test_a_log_that_is_too_long_leaves_its_last_half(
     assert (last.read_bytes() if last.exists() else None) == (None if cut is None else text[-cut:])
 
 
+def test_what_was_being_written_when_somebody_was_killed_goes_with_the_lease(tmp_path: Path) -> None:
+    place = UnitDirectory(tmp_path / "unit")
+    place.make()
+    write_file(place.wanted, {"number": 1})
+    for name in ("token.12.34", "wanted.json.new", "lease.json.new", "process.json.new", "process.json.17"):
+        (place.folder / name).write_text("half")
+    place.remove()
+    assert sorted(path.name for path in place.folder.iterdir()) == ["token", "wanted.json"]
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_token_is_made_although_somebody_removes_what_is_written_beside_it(
+    gone: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, link = UnitDirectory(tmp_path / "unit"), os.link
+
+    def linked(source: Path, target: Path) -> None:
+        target.write_text("another")
+        if gone:
+            source.unlink()
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", linked)
+    place.make()
+    assert place.token == "another"
+    assert [path.name for path in place.folder.iterdir()] == ["token"]
+
+
 def test_what_is_a_leases_goes_with_it_and_the_rest_stays(tmp_path: Path) -> None:
     """The newest action stays, so that older ones are refused; so do the token and the log."""
     place = UnitDirectory(tmp_path / "unit")

@@ -962,7 +962,7 @@ def test_a_unit_has_the_limit_of_descriptors_of_before(base: Path) -> None:
 async def test_a_unit_cannot_fill_its_site_s_disk(base: Path) -> None:
     """Its files have a size at most, and its log is cut while it writes on."""
     script = "import sys, time; print('y' * 99, flush=True); [print(n, 'x' * 1000) for n in range(2000)]; print('last')"
-    script += "; sys.stdout.flush(); open('big', 'w').write('z' * 3_000_000)"
+    script += "; sys.stdout.flush(); time.sleep(1); open('big', 'w').write('z' * 3_000_000)"
     settings: Any = {"command": [sys.executable, "-c", script + "; time.sleep(600)"], "log_bytes": 100_000}
 
     handler = ProcessHandler(base, grace=0.2, limits={"file_bytes": 2_500_000}, **settings)

@@ -130,7 +130,7 @@ class Machines:
         instance = self.table.instances.get(key)
         if instance is None:
             instance = self.table.instances[key] = self.table.new(key, core, 0)
-        neighbour = core.positions[shape.sender, 0]
+        neighbour = core.positions[shape.sender, 0, shape.channel]
         values = tuple(fields[field] if field in fields else default(kind) for field, kind in shape.fields)
         event = message(name, values, neighbour, instance.record[core.received_at][neighbour] + 1)
         return self._turn(lambda ready: self.stepper.step(ready, instance, event))

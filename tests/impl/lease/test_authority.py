@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from leasehold.impl.actor.table import BELOW
-from leasehold.impl.lease.authority import NAMED, FirstFit
+from leasehold.impl.lease.authority import NAMED, BestFit, FirstFit, Spread
+from leasehold.impl.lease.delegations import Delegations
 from leasehold.impl.lease.inventory import Inventory
+from leasehold.impl.lease.stock_admission import CountedUnits, HeldLeases
 from leasehold.impl.policy.policy import Decision, Lease, Question, Undecided
 from leasehold.impl.store.store import RecordKey
 from leasehold.spec import load
@@ -27,12 +30,13 @@ FIRST = first_data("authority")
 class Core(Machines):
     """Authority and unit machines with their policy; the site's units are seen by all leases."""
 
-    def __init__(self, lazy: bool = True) -> None:
-        self.inventory = Inventory.parse({"units": [{"name": "u", "count": UNITS}]})
+    def __init__(self, lazy: bool = True, policy: type[FirstFit] = FirstFit) -> None:
+        hosts = [{"name": f"u-{n}", "properties": {"host": f"h-{n // 3}"}} for n in range(UNITS)]
+        self.inventory = Inventory.parse({"units": hosts})
         self.lazy = lazy
         super().__init__(
             "authority",
-            lambda: FirstFit(self.inventory, lazy=lazy),
+            lambda: policy(self.inventory, lazy=lazy),
             self.inventory,
             max_units=UNITS,
             lazy_close=lazy,
@@ -129,9 +133,9 @@ class Core(Machines):
 
 
 class Runs(RuleBasedStateMachine):
-    @initialize(lazy=st.booleans())
-    def begin(self, lazy: bool) -> None:
-        self.core = Core(lazy)
+    @initialize(lazy=st.booleans(), policy=st.sampled_from([FirstFit, FirstFit, BestFit, Spread]))
+    def begin(self, lazy: bool, policy: type[FirstFit]) -> None:
+        self.core = Core(lazy, policy)
 
     def room(self) -> int:
         """Units that a broker could still promise, which forgets a lease when its term is over."""
@@ -904,3 +908,57 @@ def test_the_end_of_a_lease_is_the_first_tick_at_which_it_is_taken_back(now: int
     assert words(policy.tick(now + 1)) == [
         reclaim(name) for name, end in (("a", 2), ("b", 2), ("c", 4)) if now + 1 >= end
     ]
+
+
+# Over hosts
+
+HOSTS = Inventory.parse(
+    {"units": [{"name": f"{host}-{n}", "properties": {"host": host}} for host in ("a", "b", "c") for n in range(3)]}
+)
+
+
+@pytest.mark.parametrize(
+    ("policy", "free", "count", "chosen", "picked"),
+    [
+        (FirstFit, {1, 4, 7, 8}, 2, set(), {1, 4}),
+        (BestFit, {0, 1, 2, 4, 7, 8}, 2, set(), {7, 8}),
+        (BestFit, {0, 1, 2, 4, 7, 8}, 1, set(), {4}),
+        (BestFit, {0, 1, 2, 4, 7, 8}, 4, set(), {0, 1, 2, 4}),
+        (Spread, {0, 1, 2, 4, 7, 8}, 2, set(), {0, 7}),
+        (Spread, {0, 1, 2, 4, 7, 8}, 3, {3}, {0, 7, 1}),
+        (Spread, {0, 1, 2}, 2, set(), {0, 1}),
+    ],
+)
+def test_a_policy_picks_units_by_their_hosts(
+    policy: type[FirstFit], free: set[int], count: int, chosen: set[int], picked: set[int]
+) -> None:
+    assert set(policy(HOSTS).pick(frozenset(free), count, frozenset(chosen))) == picked
+
+
+def test_a_unit_without_a_host_is_one() -> None:
+    policy = Spread(Inventory.parse({"units": [{"name": "u", "count": 3}]}))
+    assert [policy.host(n) for n in range(3)] == ["u-0", "u-1", "u-2"]
+
+
+def test_a_site_that_hands_units_on_says_which_leases_have_others_beside(tmp_path: Path) -> None:
+    """Once a tick; a lease whose ticket was cut from a delegation has none of these, nor has one that is over."""
+    policy = site(delegations=Delegations(tmp_path, "east"))
+    file = HeldLeases(tmp_path, "east")
+    cut = holding("b", 1, 2)
+    cut.data["properties"]["delegation"] = "east:1~1~1.0"
+    for one in (holding("a", 0, end=7), cut, lease("c", wanted=2, end=8)):
+        policy.recovered(one)
+    assert file.read() == ()
+    list(policy.tick(1))
+    assert file.read() == (CountedUnits("a", "unit", 1, 7), CountedUnits("c", "unit", 2, 8))
+    list(policy.changed(lease("a", "closed", end=7), 2))
+    list(policy.tick(2))
+    assert file.read() == (CountedUnits("c", "unit", 2, 8),)
+    file.path.unlink()
+    tmp_path.joinpath(file.path.name).mkdir()
+    list(policy.changed(lease("c", "closed", end=8), 3))
+    list(policy.tick(3))  # what cannot be written is tried again, and the policy goes on
+    file.path.rmdir()
+    list(policy.tick(4))
+    assert file.read() == ()
+    assert file.path.exists()

@@ -1,14 +1,17 @@
-"""The calendar against a dumb twin that tries every time."""
+"""The calendar against dumb twins: one that tries every time, and one that looks at every holding."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.impl.lease.broker import Calendar, Holding, holding_of
+from leasehold.impl.lease import steps
+from leasehold.impl.lease.calendar import Calendar, Holding, holding_of
 from leasehold.impl.policy.policy import Lease
+from tests.impl.lease.naive_calendar import NaiveCalendar
 
 HOLDINGS = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 9)), max_size=6)
 
@@ -142,3 +145,42 @@ def test_a_record_holds_what_its_site_may_still_have_for_it() -> None:
     for state in ("nascent", "ticketing", "ticketed", "extending", "closed"):
         counts = state in ("ticketed", "extending")
         assert holding_of(Lease("a", "broker", state, data, {})) == (Holding(3, 9, 2) if counts else None)
+
+
+@pytest.fixture(autouse=True)
+def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "HALF", 2)
+
+
+MANY = st.lists(
+    st.tuples(st.integers(0, 30), st.none() | st.tuples(st.integers(1, 9), st.integers(0, 40), st.integers(1, 20))),
+    min_size=1,
+    max_size=60,
+)
+ASKED = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 50), st.integers(0, 50)), min_size=1, max_size=6)
+
+
+@given(MANY, ASKED, st.integers(1, 60))
+def test_it_answers_as_one_that_looks_at_every_holding(
+    changes: list[tuple[int, tuple[int, int, int] | None]], asked: list[tuple[int, int, int]], units: int
+) -> None:
+    """At each time that is asked for: as actors do, that of the clock never falls; terms may be of no length."""
+    calendar, naive = Calendar(), NaiveCalendar()
+    for number, drawn in changes:
+        holding = None if drawn is None else Holding(drawn[0], drawn[1] + drawn[2], drawn[1])
+        calendar.put(str(number), holding)
+        naive.put(str(number), holding)
+    assert (calendar.held, calendar._holdings) == (naive.held, naive._holdings)
+    capacity = max(calendar.held // 2, units)
+    assert calendar.room_comes(units, max(capacity, calendar.held)) == naive.room_comes(
+        units, max(capacity, calendar.held)
+    )
+    assert calendar.room_comes(units, capacity) == naive.room_comes(units, capacity)
+    for now, start, end in sorted(asked):
+        for without in ("", "0", str(changes[-1][0])):
+            assert calendar.most(start, end, now, without) == naive.most(start, end, now, without)
+        assert calendar.all_begun(now) == naive.all_begun(now)
+        ways = naive.in_the_way(start, end, now)
+        assert list(calendar.in_the_way(start, end, now).items()) == list(ways.items())
+        assert calendar.soonest_in_the_way(start, end, now, 3) == (dict(list(ways.items())[:3]), len(ways))
+        assert calendar.room_from(units, capacity, start, end, now) == naive.room_from(units, capacity, start, end, now)

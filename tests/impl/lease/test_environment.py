@@ -16,7 +16,7 @@ from leasehold.impl.lease import PROPERTIES_IN
 from leasehold.impl.lease.authority import FirstFit
 from leasehold.impl.lease.broker import FirstComeFirstServed
 from leasehold.impl.lease.credentials import TicketCredentials
-from leasehold.impl.lease.demand import DemandError, LeaseDemand, check_number, property_lists
+from leasehold.impl.lease.demand import DemandError, LeaseDemand, LeaseSlice, check_number, property_lists
 from leasehold.impl.lease.environment import lease_environment
 from leasehold.impl.lease.inventory import Inventory
 from leasehold.impl.lease.service_manager import FixedDemand
@@ -54,8 +54,7 @@ def test_an_actor_has_what_each_of_its_roles_needs(roles: tuple[str, ...]) -> No
     made = environment(*roles)
     assert {role: type(policy) for role, policy in made.policies.items()} == {role: PARTS[role][0] for role in roles}
     assert made.handlers == dict(chain.from_iterable(PARTS[role][1].items() for role in roles))
-    last = [PARTS[role][2] for role in roles if PARTS[role][2]]
-    assert made.peers == (last[-1] if last else {})
+    assert made.peers == dict(chain.from_iterable(PARTS[role][2].items() for role in roles))
     assert made.units is (INVENTORY if any(PARTS[role][3] for role in roles) else None)
     assert made.properties_in == PROPERTIES_IN
     assert isinstance(made.credentials, TicketCredentials)
@@ -129,4 +128,4 @@ def test_a_large_number_is_shortened_and_the_most_is_what_every_store_can_hold()
 
 def test_each_property_list_of_a_demand_is_its_own_field() -> None:
     wish = LeaseDemand(1, 9, 3, properties={"a": 1}, configuration={"b": 2}, local={"c": 3})
-    assert property_lists(wish) == {"properties": {"a": 1}, "configuration": {"b": 2}, "local": {"c": 3}}
+    assert property_lists(wish, LeaseSlice()) == {"properties": {"a": 1}, "configuration": {"b": 2}, "local": {"c": 3}}

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
+from leasehold.checker.conform.findings import JudgedLog
+from leasehold.checker.conform.judge import LogConformance
+from leasehold.checker.conform.known import KnownSystem
 from leasehold.faults.simulation.lease import Cluster
+from leasehold.impl.actor.environment import Environment
+from leasehold.impl.events.event import read
 from leasehold.impl.handlers.handler import Done, HandlerAction
 from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
+from leasehold.impl.lease.authority import FirstFit
 from leasehold.impl.lease.fleet import SITE
+from leasehold.impl.policy.policy import Decision
+from leasehold.impl.raised import RaisedEvent
 from tests.impl.lease.test_reasons import at_holder
 
 UNITS = 200
@@ -56,3 +67,46 @@ async def test_a_unit_that_is_lost_after_a_restart_is_set_up_for_its_lease_and_i
         [_, again] = handler.of("setup", "unit-1")
         assert (again.lease, again.lease_data["properties"]) == (lease, first.lease_data["properties"])
         assert first.lease_data["properties"]
+
+
+class Watchful(FirstFit):
+    """A policy of a site that finds a host of its units gone, and asks for the work of what it has seen to anew."""
+
+    def __init__(self, inventory: object, lazy: bool) -> None:
+        super().__init__(inventory, lazy=lazy)  # type: ignore[arg-type]
+        self.gone: list[str] = []
+
+    def tick(self, now: int) -> Iterable[Decision | RaisedEvent]:
+        gone, self.gone = self.gone, []
+        raised = [RaisedEvent("lost", unit=name, reason="its host is gone") for name in gone]
+        return [*super().tick(now), *raised, *(RaisedEvent(unit=name) for name in gone)]
+
+
+class WatchfulCluster(Cluster):
+    def _environment(self, name: str) -> Environment:
+        environment = super()._environment(name)
+        if name == SITE:
+            environment.policies["authority"] = Watchful(self.inventory, lazy=True)
+            environment = replace(environment, raises={"unit": ("lost", "recover")})
+        return environment
+
+
+async def test_a_policy_that_finds_a_host_gone_has_its_units_set_up_again_as_the_specification_says() -> None:
+    handler = Seen()
+    async with WatchfulCluster(units=4, handler=handler) as cluster:
+        lease = await cluster.lease(3, until=1_000, term=1_000)
+        cluster.site.environment.policies["authority"].gone = ["unit-0", "unit-2", "unit-3"]  # type: ignore[attr-defined]
+        await cluster.advance(3)
+        told = at_holder(cluster, lease)
+        assert (told["lease_lost"], told["lease_renewed"]) == (frozenset(), {0, 2})
+        assert {len(handler.of("setup", f"unit-{n}")) for n in (0, 2)} <= {
+            2,
+            3,
+        }  # once more where recovery came amid it
+        assert [len(handler.of("setup", f"unit-{n}")) for n in (1, 3)] == [1, 0], "nobody had the fourth"
+        logs = {name: [*map(read, disk.chain())] for name, disk in cluster.disks.items()}
+        judge = LogConformance(KnownSystem(cluster.system, cluster.program), map(JudgedLog, logs))
+        for event in judge.merged(logs.items()):
+            judge.take(event)
+        judge.end()
+        assert judge.findings == []

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from leasehold.impl.core.values import LARGEST
-from leasehold.impl.lease.demand import DemandError, LeaseDemand
+from leasehold.impl.lease.demand import DemandError, LeaseDemand, LeaseGroup, TargetState
 from leasehold.impl.lease.service_manager import DOUBLINGS, FixedDemand
 from leasehold.impl.policy.policy import Decision, Lease, Question, Undecided
 
@@ -37,14 +37,17 @@ RUNS = ("active", "active_ticketed", "extending_ticket", "extending_lease", "joi
 class Core:
     """A service manager machine, as in the lease's roles/service_manager.yaml; an event that it refuses is an error."""
 
-    def __init__(self, **settings: int) -> None:
+    def __init__(self, **settings: Any) -> None:
         self.settings = settings
-        self.policy = FixedDemand(**settings)
+        self.policy = self.make()
         self.name = "l"
         self.state, self.data, self.state_epoch, self.now = "nascent", dict(DATA), 0, 0
         self.kept: dict[str, bytes] = {}
         self.said: list[tuple[int, str, dict[str, Any]]] = []
         self.victims: frozenset[int] = frozenset()
+
+    def make(self) -> FixedDemand:
+        return FixedDemand(**self.settings)
 
     @property
     def view(self) -> Lease:
@@ -161,12 +164,12 @@ class Core:
             self.enter(ends.get(self.state, "closing"))
         self.take(self.policy.tick(self.now))
 
-    def demand(self, units: int, until: int, term: int, start: int = 0) -> None:
-        self.take(self.policy.demand(self.name, units, until, term, now=self.now, start=start))
+    def demand(self, units: int, until: int, term: int, start: int = 0, **options: Any) -> None:
+        self.take(self.policy.demand(self.name, units, until, term, now=self.now, start=start, **options))
         self.keep()
 
     def restart(self) -> None:
-        self.policy = FixedDemand(**self.settings)
+        self.policy = self.make()
         for lease, kept in self.kept.items():
             if kept:
                 self.policy.restore(lease, kept)
@@ -769,7 +772,10 @@ def test_a_wish_is_the_same_after_a_restart() -> None:
 
 def test_nothing_of_a_wish_is_lost_in_a_restart() -> None:
     """Each field, those that the next version adds as well."""
-    wish = LeaseDemand(2, 100, 5, 4, True, "disk", {"a": 1}, {"b": [2]}, {"c": {}}, ("other:1",), (7,))
+    lists: tuple[dict[str, Any], ...] = {"a": 1}, {"b": [2]}, {"c": {}}
+    wish = LeaseDemand(2, 100, 5, 4, True, "disk", *lists, ("other:1",), (7,), "market", "rack", 1, 2, 9)
+    wish = replace(wish, group=LeaseGroup("job", 2, 9), ended="l is over", slice="web")
+    wish = replace(wish, target=TargetState(3, 4, 9, 2, ((0, 12), (1, 7))))
     plain = LeaseDemand(1, 1, 1)
     assert [name for name in wish.__struct_fields__ if getattr(wish, name) == getattr(plain, name)] == []
     policy, later = FixedDemand(), FixedDemand()

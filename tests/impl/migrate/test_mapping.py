@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from leasehold.impl.actor.chronicle import RowCodec
 from leasehold.impl.actor.session import SESSIONS, neighbours, queued
-from leasehold.impl.actor.table import BELOW, DRIVERS, MachineInstance
+from leasehold.impl.actor.table import BELOW, DRIVERS, DynamicPeers, MachineInstance
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Core, Program
+from leasehold.impl.core.stepping import Numbers
 from leasehold.impl.core.values import bounds
 from leasehold.impl.core.work import local
 from leasehold.impl.migrate.mapping import Mapped, Mapper, UnmappableRecord
@@ -26,7 +27,7 @@ from leasehold.impl.store.store import RecordKey
 from leasehold.spec import System, shipped_folder
 from leasehold.spec.language import types as t
 from tests.impl.actor.test_outlive import KEEPER
-from tests.systems import files_of, load, write
+from tests.systems import edited, files_of, load, write
 
 LARGE = 10**6
 
@@ -578,7 +579,7 @@ def desks(folder: Path, *order: str) -> tuple[System, Program]:
 def clerk_with_letters(program: Program) -> tuple[RecordKey, bytes]:
     """A clerk to whom nobody has listened since it has written twice to each."""
     key, core = RecordKey("tenant:1", "clerk"), program.roles["clerk"]
-    positions = {role: core.positions[role, 0] for role in ("left", "right")}
+    positions = {role: core.positions[role, 0, ""] for role in ("left", "right")}
     peers = [f"at the {role}" for role, _ in core.neighbours]
     held = MachineInstance(key, core, core.step(core.first(), local("write"), 0)[0], peers, {})
     for number in (1, 2):
@@ -609,7 +610,7 @@ def test_each_neighbour_keeps_its_messages_in_every_order(order: tuple[str, ...]
     old = desks(tmp_path / "old", "left", "middle", "right")[1]
     key, core = RecordKey("tenant:1", "clerk"), old.roles["clerk"]
     peers = [f"at the {role}" for role, _ in core.neighbours]
-    kept = {str(core.positions[role, 0]): [[1, f"to_{role}", {}]] for role in order}
+    kept = {str(core.positions[role, 0, ""]): [[1, f"to_{role}", {}]] for role in order}
     held = MachineInstance(key, core, core.first(), peers, {SESSIONS: kept})
     after = mapped(old, desks(tmp_path / "new", *order), (key, RowCodec(old).write(held)))
     assert [role for role, _ in after.core.neighbours] == [*order]
@@ -682,3 +683,54 @@ def test_each_version_before_has_a_record_that_is_migrated() -> None:
     kept = {path.name.removeprefix("lease-") for path in (folder / "stores").iterdir()}
     kept |= {json.loads(path.read_text())["schema"]["digest"][:12] for path in folder.glob("lease_before_*.json")}
     assert {*named} == kept
+
+
+BALLOT = files_of("cli/systems/ballot")
+
+
+def chair(program: Program, **changed: Any) -> tuple[RecordKey, bytes]:
+    """The row of a chair that has heard of more members than its specification has."""
+    core = program.roles["chair"]
+    known = dict(zip(core.names, core.first(), strict=True))
+    known |= {"turnout": core.fields[3].first(0).changed(7, 2), "received": Numbers({7: 3})}
+    known |= {"answers": core.fields[2].first(0).changed(7, "aye").changed(1, "no"), **changed}
+    machine = MachineInstance(
+        RecordKey("ballot:1", "chair"), core, tuple(known[name] for name in core.names), DynamicPeers({7: "member-7"})
+    )
+    return machine.key, RowCodec(program).write(machine)
+
+
+def ballot(folder: Path, *changes: tuple[str, str]) -> tuple[System, Program]:
+    write(folder, edited(BALLOT, *changes))
+    return compiled(folder)
+
+
+def test_entries_of_a_map_over_members_are_kept(tmp_path: Path) -> None:
+    _, old = ballot(tmp_path / "old")
+    new = ballot(
+        tmp_path / "new",
+        ("call: {to: chair}", "call: {to: chair, fair: true}"),
+        ("value: 2, min: 1", "value: 3, min: 1"),
+    )
+    after = mapped(old, new, chair(old))
+    view = after.core.view(after.record)
+    assert (view["answers"], view["turnout"]) == ({7: "aye", 1: "no"}, {7: 2})
+    assert after.core.first()[after.core.data_at + 2] == {}
+
+
+def test_a_map_over_members_that_begins_otherwise_is_refused(tmp_path: Path) -> None:
+    """There is no entry for the machines that all of them would begin anew."""
+    _, old = ballot(tmp_path / "old")
+    new = ballot(tmp_path / "new", ("call: {to: chair}", "call: {to: chair, fair: true}"))
+    schema = RecordSchema.read(RecordSchema.of(old).write().replace(b'"rest":"silent"', b'"rest":"no"'))
+    with pytest.raises(UnmappableRecord, match="machines without an entry had no, and would have silent; give"):
+        Mapper(schema, *new).map(*chair(old))
+
+
+def test_a_map_over_members_takes_no_value_of_a_list(tmp_path: Path) -> None:
+    _, old = ballot(tmp_path / "old")
+    new = ballot(tmp_path / "new", ("call: {to: chair}", "call: {to: chair, fair: true}"))
+    key, row = chair(old)
+    at = old.roles["chair"].names.index("turnout")
+    assert "is no map[member, int]" in misfits(old, new, (key, altered(row, at, [1, 2])))
+    assert "'voter[1]' is none of member[0]" in misfits(old, new, (key, altered(row, at, {"voter[1]": 1})))

@@ -49,6 +49,8 @@ NEW = RecordSchema.of(SMALL)
         (t.Map(UNIT, t.Option(t.Int(0, 5))), "map[unit 0..3, option[int 0..5]]"),
         (t.Option(COLOUR), "option[colour {red, green}]"),
         (t.Option(None), "option[?]"),
+        (t.Seq(COLOUR, 3), "seq[colour {red, green}, 3]"),
+        (t.Seq(None), "seq[?]"),
     ],
     ids=str,
 )

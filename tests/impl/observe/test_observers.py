@@ -392,6 +392,7 @@ async def test_each_count_of_an_actor_is_told_under_its_own_name(monkeypatch: py
         "policy_timeouts": "policy timeouts",
         "calls_not_begun": "not begun",
         "followers_overtaken": "followers overtaken",
+        "detectors_ended": "detectors ended",
     }
 
     async with Cluster(2) as c:
@@ -401,6 +402,7 @@ async def test_each_count_of_an_actor_is_told_under_its_own_name(monkeypatch: py
         assert all(value(samples, f"{name}_total") == 0 for name in (*named, "subscriber_errors", "loop_stalls"))
         for number, count in enumerate(named.values(), 11):
             c.site.counts[count] = number
+        c.site.counts |= {"raised": 35, "raised refused": 36}
         c.site.notices.masked, dog.stalls = 31, 32
         dog._blocked_since = time.monotonic() - 100.0
         monkeypatch.setattr(type(c.site.upcalls), "abandoned", property(lambda upcalls: 33))
@@ -409,6 +411,8 @@ async def test_each_count_of_an_actor_is_told_under_its_own_name(monkeypatch: py
         samples = read(metrics)
         for number, name in enumerate(named, 11):
             assert value(samples, f"{name}_total") == number
+        assert value(samples, "raised_events_total", result="taken") == 35
+        assert value(samples, "raised_events_total", result="refused") == 36
         assert value(samples, "subscriber_errors_total") == 31
         assert value(samples, "loop_stalls_total") == 32
         assert 100 <= value(samples, "loop_stalled_seconds") < 200

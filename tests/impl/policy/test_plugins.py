@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from leasehold.impl.lease.arbiter import Arbiter
 from leasehold.impl.lease.broker import FirstComeFirstServed
 from leasehold.impl.lease.inventory import Inventory
 from leasehold.impl.policy import plugins
@@ -78,11 +79,9 @@ def test_an_installed_one(install) -> None:  # type: ignore[no-untyped-def]
 
 def test_unknown_names_and_settings(install) -> None:  # type: ignore[no-untyped-def]
     install("blade = {module} : Blade\nmixed = {module}:mixed\nplain = {module}:plain")
-    with pytest.raises(
-        PluginError, match=r"there is no policy 'first_fitt'; did you mean first_fit. .there are: first_co"
-    ):
+    with pytest.raises(PluginError, match=r"there is no policy 'first_fitt'; did you mean first_fit. .there are: "):
         plugins.find("policy", "first_fitt")
-    with pytest.raises(PluginError, match=r"no handler 'x' .there are: blade, command, mixed, null, plain, pr"):
+    with pytest.raises(PluginError, match=r"no handler 'x' .there are: agents, blade, by_type, command, composed, del"):
         plugins.find("handler", "x")
     with pytest.raises(PluginError, match=r"has no setting 'slot'; did you mean slots. .there are: rack, slots"):
         plugins.make("handler", "blade", {"rack": 1, "slot": 2})
@@ -98,8 +97,14 @@ def test_unknown_names_and_settings(install) -> None:  # type: ignore[no-untyped
 )
 def test_each_method_has_to_be_there(install, kind: plugins.Kind, missing: str) -> None:  # type: ignore[no-untyped-def]
     """Whoever lacks one would fail when it is called: in the midst of a lease."""
-    methods = {"policy": ("recovered", "begin", "changed", "tick"), "handler": ("act", "probe", "close")}[kind]
-    source = "class Most:\n" + "".join(f"    def {name}(self, *a): ...\n" for name in methods if name != missing)
+    methods = {
+        "policy": ("recovered", "begin", "changed", "tick"),
+        "handler": ("act", "probe", "close"),
+        "driver": ("create", "modify", "probe", "destroy"),
+        "detector": ("watch",),
+    }[kind]
+    lines = [f"    def {name}(self, *a): ...\n" for name in methods if name != missing]
+    source = "class Most:\n" + ("".join(lines) or "    pass\n")
     install(
         "most = {module}:Most\nmade = {module}:made", f"{source}def made():\n    return Most()\n", plugins.GROUPS[kind]
     )
@@ -153,3 +158,32 @@ def test_a_name_is_taken_once(install) -> None:  # type: ignore[no-untyped-def]
 def test_a_broken_plugin_does_not_touch_the_others(install) -> None:  # type: ignore[no-untyped-def]
     install("blade = {module}:Blade", "raise SystemError")
     assert plugins.make("handler", "null") is not None
+
+
+@pytest.mark.parametrize("name", plugins.BUILT_IN["policy"])
+def test_a_policy_of_a_broker_is_given_each_part_that_its_base_takes(name: str) -> None:
+    plugin = plugins.find("policy", name)
+    made = plugin.load()
+    parts = {"inventory": 1, "directory": 2, "delegations": 3, "clock_margin": 4, "nothing": 5}
+    if isinstance(made, type) and issubclass(made, Arbiter):
+        assert plugin.taken(parts) == {name: parts[name] for name in parts if name != "nothing"}
+        with pytest.raises(PluginError, match="has no setting 'backfil'; did you mean backfill"):
+            plugin.make({"inventory": Inventory(()), "backfil": True})
+
+
+def test_settings_that_a_class_passes_on_are_those_of_its_bases() -> None:
+    class Base:
+        def __init__(self, kept: int, *, named: int = 1, later: int = 2) -> None: ...
+
+    class Silent(Base): ...
+
+    class Further(Silent):
+        def __init__(self, kept: int, later: int = 3, **settings: int) -> None: ...
+
+    class Own(Further):
+        def __init__(self, only: int) -> None: ...
+
+    assert str(plugins.signature_of(Further)) == "(kept: 'int', later: 'int' = 3, *, named: 'int' = 1)"
+    assert [*plugins.signature_of(Own).parameters] == ["only"]
+    assert [*plugins.signature_of(Silent).parameters] == ["kept", "named", "later"]
+    assert [*plugins.signature_of(lambda a, **rest: None).parameters] == ["a", "rest"]

@@ -157,6 +157,13 @@ def peers_of(c: Cluster) -> dict[str, str]:
     return c.tenant.environment.peers  # type: ignore[return-value]
 
 
+def unknown(c: Cluster, role: str) -> str:
+    """Nobody is known any more to play a role for the holder; returns who did."""
+    assert c.tenant.environment.directory is not None
+    c.tenant.environment.directory.address_of = lambda name: ""
+    return peers_of(c).pop(role)
+
+
 def kept(c: Cluster, lease: str, **wrong: Any) -> None:
     """A store that an earlier version has written has a demand."""
     wish = LeaseDemand(1, 5000, 10, **wrong)
@@ -196,7 +203,7 @@ async def test_a_demand_that_cannot_begin_yet_is_tried_seldom_shown_and_can_be_c
     """Nobody is known to play the broker; the pauses double, and once it is known the lease begins."""
 
     async with Cluster() as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
-        broker = peers_of(c).pop("broker")
+        broker = unknown(c, "broker")
         for _ in range(2):
             await ask("post", "demand", **{**DEMAND, "until": 5000})
         with pytest.raises(ClientError, match="has more than 64 bits"):  # that is so whoever the broker is

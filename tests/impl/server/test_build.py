@@ -15,8 +15,9 @@ from leasehold.impl.identity.trust import Trust, add, rotate
 from leasehold.impl.lease.authority import FirstFit
 from leasehold.impl.lease.broker import FirstComeFirstServed
 from leasehold.impl.lease.service_manager import FixedDemand
+from leasehold.impl.policy.verified import HandlerVerdict, digest_of, write_verdict
 from leasehold.impl.server.build import LiveIdentity, build
-from leasehold.impl.server.config import Config, ConfigError, parse_config
+from leasehold.impl.server.config import Config, ConfigError, handler_parts, parse_config
 from leasehold.impl.server.schemas import MODELS, schema
 
 NEEDED: dict[str, Any] = {
@@ -145,6 +146,34 @@ def test_a_handler_that_cannot_be_is_refused(given: dict[str, Any], words: str) 
         made("authority", **given)
 
 
+def test_a_handler_may_have_to_be_verified_before_it_is_loaded(folder: Path) -> None:
+    """Nothing of one that has no verdict runs; the verdict is on all handlers of the actor together."""
+    (folder / "own.py").write_text(
+        "from pathlib import Path\nPath('imported').touch()\n\n\n"
+        "class Own:\n    async def act(self, action): ...\n    probe = close = act\n"
+    )
+    given: dict[str, Any] = {"handler": "./own.py:Own", "handlers": {"modify": None}, "handlers_verified": "verdicts"}
+    with pytest.raises(
+        ConfigError, match=r"handlers_verified: the handler of own was not verified .*--verdicts verdicts"
+    ):
+        made("authority", **given)
+    assert not (folder / "imported").exists()
+    parts = handler_parts(given["handler"], given["handlers"])
+    assert parts == {"*": ("./own.py:Own", {}), "modify": ("null", {})}
+    for passed in (False, True):
+        verdict = HandlerVerdict(
+            handler="own.yaml", digest=digest_of(parts), passed=passed, found=() if passed else ("leak",)
+        )
+        write_verdict(folder / "verdicts", verdict)
+        if not passed:
+            with pytest.raises(ConfigError, match=r"handlers_verified: the handler of own failed .*\(leak\)"):
+                made("authority", **given)
+    assert {*made("authority", **given).actor.environment.handlers} == {"setup", "modify", "teardown"}
+    with pytest.raises(ConfigError, match="handlers_verified: there is no handler 'nothing'"):
+        made("authority", handler="nothing", handlers_verified="verdicts")
+    made("authority", handler=None, handlers_verified="verdicts")  # nothing is done, so nothing has to be verified
+
+
 # Units and keys
 
 
@@ -159,6 +188,31 @@ def test_an_inventory_has_no_more_units_than_the_specification(count: int, units
         ):
             made("authority", **given)
     made("broker", **given)  # which has no machines for them
+
+
+@pytest.mark.parametrize(
+    ("sites", "peers", "words"),
+    [
+        (("east", ""), {}, None),
+        (("east", "west"), {"authority": "west"}, None),
+        (("east", "west"), {}, r"several sites are trusted \(east, west\), and it is not said which has the unit b"),
+        (("west",), {}, "inventory: site east: nobody trusts 'east', so it cannot play authority.*west"),
+    ],
+)
+def test_it_is_known_which_site_has_the_units_of_a_broker(
+    sites: tuple[str, ...], peers: dict[str, str], words: str | None
+) -> None:
+    trust = add(Trust(), "own", "broker", PrivateKey.load(Path("own.key")).public, "http://127.0.0.1:1")
+    for site in filter(None, sites):
+        trust = add(trust, site, "authority", PrivateKey.generate().public, "http://127.0.0.1:2")
+    trust_file.save(Path("trust.yaml"), trust)
+    units = [{"name": "a", "site": "east"}, {"name": "b"}]
+    config = parse_config({**NEEDED, "inventory": {"units": units}, "peers": peers})
+    if words is None:
+        assert isinstance(build(config).actor.environment.policies["broker"], FirstComeFirstServed)
+    else:
+        with pytest.raises(ConfigError, match=words):
+            build(config)
 
 
 def test_an_inventory_may_be_a_file() -> None:

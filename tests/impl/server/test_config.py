@@ -313,6 +313,37 @@ def test_probes_that_cannot_be(folder: Path, probes: dict[str, str], words: str)
         build(parse_config({**SITE, "probes": probes}), ("authority",))
 
 
+def test_events_are_raised_where_the_actor_gives_leave(folder: Path) -> None:
+    given = {**SITE, "raises": {"unit": ["lost", "recover"]}, "detectors": {"log": {"name": "command", "run": "true"}}}
+    environment = build(parse_config(given), ("authority",)).actor.environment
+    assert (environment.raises, [*environment.detectors]) == ({"unit": ("lost", "recover")}, ["log"])
+    environment = build(parse_config(SITE), ("authority",)).actor.environment
+    assert (environment.raises, environment.detectors) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"raises": {"units": ["lost"]}}, "raises: site has no machines of 'units'; did you mean unit?"),
+        ({"raises": {"unit": ["lsot"]}}, "raises: unit: the world outside gives unit no event 'lsot' without fields"),
+        ({"raises": {"unit": ["up"]}}, "raises: unit: the world outside gives unit no event 'up'"),
+        ({"raises": {"authority": ["placed"]}}, "gives authority no event 'placed' without fields"),
+        ({"raises": {"unit": "lost"}}, r"raises\[\.\.\.\]: expected a list, got a text"),
+        ({"detectors": {"log": "command"}}, "detectors: nothing that they find may be raised; name the events"),
+        ({"raises": {"unit": ["lost"]}, "detectors": {"log": "comand"}}, "there is no detector 'comand'; did you mean"),
+        ({"raises": {"unit": ["lost"]}, "detectors": {"log": "command"}}, "detectors: log: .*'run'"),
+        ({"raises": {"unit": ["lost"]}, "detectors": {"log": {"run": "true"}}}, "detectors: log: `name` is missing"),
+        (
+            {"raises": {"unit": ["lost"]}, "detectors": {"log": {"name": "command", "run": ""}}},
+            "detectors: log: run: '' is no command line",
+        ),
+    ],
+)
+def test_events_that_nobody_can_raise(folder: Path, given: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        build(parse_config({**SITE, **given}), ("authority",))
+
+
 @pytest.mark.parametrize(
     ("probing", "words"),
     [

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -78,13 +79,18 @@ def test_what_is_left_out_has_the_value_that_is_described() -> None:
         "settings": {},
         "archive": "",
         "control": "",
+        "clients": "",
+        "delegations": "",
         "metrics": "",
         "traces": False,
         "policy": "",
         "policies": {},
         "handler": "",
         "handlers": {},
+        "handlers_verified": "",
         "probes": None,
+        "raises": {},
+        "detectors": {},
         "inventory": "",
         "peers": {},
         "retire_after_ticks": 600,
@@ -204,34 +210,34 @@ def test_a_socket_is_made_where_nothing_else_listens(tmp_path: Path) -> None:
     path, mask = tmp_path / "a" / "b" / "c.sock", os.umask(0o022)
     try:
         check_socket(path)
-        made = _socket(path)
+        made = _socket(path, 0o600)
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         made.listen()
         with pytest.raises(FileExistsError, match="another actor listens there; give each a `control` of its own"):
-            _socket(path)
+            _socket(path, 0o600)
         assert path.is_socket()
         check_socket(path)  # whoever listens is said when it begins
         made.close()
         check_socket(path)
-        again = _socket(path)
+        again = _socket(path, 0o600)
         again.close()
         before = os.listdir("/proc/self/fd")
         for other in ("file", "folder"):
             place = tmp_path / other
             _ = place.mkdir() if other == "folder" else place.write_text("gold")
-            for call in (check_socket, _socket):
+            for call in (check_socket, partial(_socket, mode=0o600)):
                 with pytest.raises(OSError, match="something else than a socket is there"):
                     call(place)
             assert place.exists()
         with pytest.raises(OSError, match="path too long"):
-            _socket(tmp_path / ("x" * 120))
+            _socket(tmp_path / ("x" * 120), 0o600)
         assert os.listdir("/proc/self/fd") == before
         assert os.umask(0o022) == 0o022
     finally:
         os.umask(mask)
 
 
-@pytest.mark.parametrize("call", [check_socket, _socket])
+@pytest.mark.parametrize("call", [check_socket, partial(_socket, mode=0o600)], ids=["check_socket", "_socket"])
 def test_a_listener_that_takes_nobody_holds_nothing_up(call: Callable[[Path], object], tmp_path: Path) -> None:
     path, waiting = tmp_path / "c.sock", list[socket.socket]()
     with listener(path) as full:

@@ -20,7 +20,7 @@ from leasehold.impl.core.work import Outcome
 from leasehold.impl.events.event import FoundEvent, RefusedEvent, read
 from leasehold.impl.server import client, control
 from leasehold.impl.server.client import Client, ClientError, NotFound
-from leasehold.impl.server.control import DEMANDS, GROWS, ControlSocket
+from leasehold.impl.server.control import DEMANDS, GROWS, SLICE_LISTS, ControlSocket
 from leasehold.impl.server.views import Views
 from leasehold.impl.store.store import RecordKey
 from tests.impl.server.test_control import listening
@@ -38,6 +38,14 @@ VALUES: dict[str, Any] = {
     "configuration": {"b": 2},
     "local": {"c": 3},
     "after": ["tenant:1"],
+    "broker": "market",
+    "site": "rack",
+    "least": 1,
+    "least_term": 4,
+    "group": {"id": "job", "count": 2},
+    "latest_start": 9,
+    "slice": "web",
+    "remove": True,
     "lease": "tenant:7",
     "soon": True,
     "victims": [4],
@@ -55,6 +63,7 @@ BEGIN: tuple[dict[str, type], dict[str, type]] = (
 TELL: tuple[dict[str, type], dict[str, type]] = ({"event": str}, {"machine": str, "fields": dict})
 REQUESTS = {
     **{PLACES[what]: keys for what, keys in DEMANDS.items()},
+    "/slices/web": ({}, SLICE_LISTS),
     "/begin": BEGIN,
     "/leases/tenant:9/tell": TELL,
     "/units/unit-0/tell": ({"event": str}, {"fields": dict}),
@@ -282,7 +291,7 @@ async def test_while_the_disk_is_full_what_grows_is_refused_and_nothing_else(pla
         finally:
             del type(c.tenant.store).low
         words = "the disk of its store is full: leases end, and none begins; free some space on it"
-        assert (said == {"error": words}) == (place.rpartition("/")[2] in GROWS)
+        assert (said == {"error": words}) == (place.rpartition("/")[2] in (*GROWS, "web"))
         assert (status == 503) == (said == {"error": words})
         assert told == (200, [])
 
@@ -350,6 +359,24 @@ async def test_an_actor_tells_of_itself_as_it_is(tmp_path: Path) -> None:
         assert await ask("get", "states") == {"authority": {"active": 1}, "unit": {"active": 1}}
 
 
+async def test_queries_tell_what_can_be_had_and_are_answered_so_often_and_no_more(tmp_path: Path) -> None:
+    async with Cluster(2) as c:
+        for actor, role in ((c.broker, "broker"), (c.site, "authority")):
+            async with listening(actor, c.system, tmp_path / f"{role}.sock") as ask:
+                said = (await ask("get", "query"))["answers"][role]["inventory"]
+                assert [(entry["type"], entry["units"]) for entry in said] == [("unit", 2)]
+                assert [period["units"] for period in said[0]["free"]] == [2]
+        async with listening(c.tenant, c.system, tmp_path / "tenant.sock") as ask:
+            assert (await ask("get", "query"))["answers"] == {}, "it has nothing to give"
+
+            async def often() -> None:
+                for _ in range(200):
+                    await ask("get", "query")
+
+            with pytest.raises(ClientError, match="tenant answers 5 queries a second; ask later"):
+                await often()
+
+
 async def test_a_machine_in_short_is_its_record(tmp_path: Path) -> None:
     """Each field of each machine of several leases, next to its record; and what is wanted and has not begun."""
     async with Cluster(2) as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
@@ -357,6 +384,8 @@ async def test_a_machine_in_short_is_its_record(tmp_path: Path) -> None:
             await c.lease(units, until=until)
         await c.advance(8)
         del c.tenant.environment.peers["broker"]  # type: ignore[attr-defined]
+        assert c.tenant.environment.directory is not None
+        c.tenant.environment.directory.address_of = lambda name: ""
         await c.tenant.command("service_manager", "demand", "tenant:5", 1, 90, 10)
         await c.settle()
         rows = await ask("get", "leases")
@@ -365,10 +394,12 @@ async def test_a_machine_in_short_is_its_record(tmp_path: Path) -> None:
             ("tenant:2", "service_manager", "closed"),
             ("tenant:5", "", "not begun"),
         ]
+        assert rows[2].pop("wish")["until"] == 90
         assert rows[2] == {
             "lease": "tenant:5",
             "actor": "tenant",
             "machine": "",
+            "client": "",
             "state": "not begun",
             "since": None,
             "over": False,
@@ -418,7 +449,7 @@ async def test_a_lease_is_told_with_its_units_and_its_peers(tmp_path: Path) -> N
         assert all(unit["since"] == 0 for unit in told["units"])
         assert told["messages"] == []
         short = {"lease", "actor", "machine", "state", "since", "over", "asks", "data", "times"}
-        own = {"shown", "peers", "wish", "undecided", "units", "messages", "refused", "handlers"}
+        own = {"client", "shown", "peers", "wish", "undecided", "units", "messages", "refused", "handlers"}
         assert {*told} == short | own
         assert all(
             {*unit} == {"unit", "machine", "state", "since", "facts", "handlers", "left"} for unit in told["units"]

@@ -17,6 +17,7 @@ from leasehold.impl.identity import trust_file
 from leasehold.impl.identity.trust import TrustFault
 from leasehold.impl.lease.fleet import Fleet
 from leasehold.impl.lease.inventory import Inventory, InventoryError
+from leasehold.impl.server import clients as clients_file
 from leasehold.impl.server import config
 from leasehold.impl.server.peers import PeersFile
 from leasehold.impl.server.schemas import MODELS, schema
@@ -48,6 +49,10 @@ def trust(value: Any) -> None:
     trust_file.parse(yaml.safe_dump(value).encode())
 
 
+def clients(value: Any) -> None:
+    clients_file.parse(yaml.safe_dump(value).encode())
+
+
 def peers(value: Any) -> None:
     msgspec.convert(value, PeersFile)
 
@@ -57,6 +62,7 @@ LOADERS: dict[str, Callable[[Any], Any]] = {
     "inventory": Inventory.parse,
     "trust": trust,
     "peers": peers,
+    "clients": clients,
 }
 REFUSALS = (config.ConfigError, InventoryError, TrustFault, TransportError, msgspec.ValidationError)
 COMPLETE: dict[str, dict[str, Any]] = {
@@ -69,12 +75,15 @@ COMPLETE: dict[str, dict[str, Any]] = {
         "listen": {"listen": "http://127.0.0.1:0", "advertise": "http://site:1", "limits": {"batch": 3}},
         "settings": {"max_units": 2},
         "archive": "a",
+        "clients": "c",
+        "delegations": "d",
         "control": "b",
         "metrics": "c:1",
         "traces": False,
         "policy": "first_fit",
         "handler": {"name": "process", "directory": "units"},
         "handlers": {"modify": None},
+        "handlers_verified": "verdicts",
         "clock": {"tick_seconds": 1.0},
         "inventory": {"units": [{"name": "node", "count": 2}]},
         "peers": {"a": "b"},
@@ -83,6 +92,8 @@ COMPLETE: dict[str, dict[str, Any]] = {
         "messages": {"ask_again_seconds": 2},
         "handling": {"tries": 1},
         "probes": {"unit": "repaired"},
+        "raises": {"unit": ["lost", "recover"]},
+        "detectors": {"kernel": {"name": "command", "run": "true"}, "rack": "./rack.py:watch"},
         "probing": {"every_seconds": 3, "hung_is_missed": True},
         "deciding": {"longest_seconds": 2},
         "events": {"keep": 1000, "most": 2000, "seal_events": 10, "seal_seconds": 1.5},
@@ -105,6 +116,16 @@ COMPLETE: dict[str, dict[str, Any]] = {
         },
     },
     "peers": {"broker": "market", "node[1]": "left"},
+    "clients": {
+        "version": 1,
+        "clients": {
+            "alice": {
+                "may": ["view", "demand"],
+                "quota": {"leases": 3, "unit_ticks": 1000, "per": 100},
+                "keys": [{"key": KEY, "not_after": "2031-01-31T00:00:00Z", "revoked": True}],
+            }
+        },
+    },
 }
 VALUES: list[Any] = [None, True, 0, -1, 2.5, "", "two words", {}, [], [1], {"unknown": 1}, {"unknown": "x"}]
 
@@ -114,6 +135,12 @@ BEYOND: dict[str, Callable[[str, Any], bool]] = {
     "actor": lambda at, value: at.startswith("listen") and isinstance(value, str | int) and not isinstance(value, bool),
     "inventory": lambda at, value: False,
     "trust": lambda at, value: at.endswith("not_after") and isinstance(value, str),  # a moment is read later
+    # A moment is read later; a list of none is no list; a period without units times ticks, or the other way round.
+    "clients": lambda at, value: (
+        (at.endswith("not_after") and isinstance(value, str))
+        or (at.endswith(("keys", "may")) and value == [])
+        or (at.endswith(("unit_ticks", "per")) and value is None)
+    ),
     "peers": lambda at, value: at == "+",  # no role of the specification's; the actor looks at the whole when it starts
 }
 

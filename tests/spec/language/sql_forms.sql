@@ -85,11 +85,11 @@ SELECT 1 FROM cut WHERE COALESCE(( SELECT MAX(m.number + m.amount) FROM message_
 -- postgresql: count(m.number > 1 for m in pending(line) if m.sender in hub.peers)
 SELECT 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until WHERE ( SELECT COUNT(*) FROM message_call AS m WHERE m.run = cut.run AND cut.number BETWEEN m.since AND m.until AND hub.peers @> to_jsonb(m.sender) AND m.number > 1 )
 -- postgresql: hub.counts[unit[1]]
-SELECT 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until WHERE CAST(hub.counts ->> CAST(1 AS INTEGER) AS BIGINT)
+SELECT 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until WHERE COALESCE(CAST(hub.counts ->> CAST(1 AS TEXT) AS BIGINT), 0)
 -- postgresql: hub.counts[unit[hub.amount]]
-SELECT 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until WHERE CAST(hub.counts ->> CAST(((hub.amount % 3 + 3) % 3) AS INTEGER) AS BIGINT)
+SELECT 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until WHERE COALESCE(CAST(hub.counts ->> CAST(((hub.amount % 3 + 3) % 3) AS TEXT) AS BIGINT), 0)
 -- postgresql: sum(unit[0].counts[u] for u in hub.peers)
-SELECT 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until JOIN unit AS unit_0 ON unit_0.run = cut.run AND unit_0.instance = 0 AND cut.number BETWEEN unit_0.since AND unit_0.until WHERE COALESCE(( SELECT CAST(SUM(CAST(unit_0.counts ->> CAST(u.instance AS INTEGER) AS BIGINT)) AS BIGINT) FROM unit AS u WHERE u.run = cut.run AND cut.number BETWEEN u.since AND u.until AND hub.peers @> to_jsonb(u.instance) ), 0)
+SELECT 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until JOIN unit AS unit_0 ON unit_0.run = cut.run AND unit_0.instance = 0 AND cut.number BETWEEN unit_0.since AND unit_0.until WHERE COALESCE(( SELECT CAST(SUM(COALESCE(CAST(unit_0.counts ->> CAST(u.instance AS TEXT) AS BIGINT), 0)) AS BIGINT) FROM unit AS u WHERE u.run = cut.run AND cut.number BETWEEN u.since AND u.until AND hub.peers @> to_jsonb(u.instance) ), 0)
 -- postgresql: get(hub.maybe, 4)
 SELECT 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until WHERE COALESCE(hub.maybe, 4)
 -- postgresql: get(none if hub.flag else hub.amount, -1)
@@ -97,9 +97,9 @@ SELECT 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since
 -- postgresql: {u: u.amount for u in unit}[hub.peer]
 SELECT 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until JOIN unit ON unit.run = cut.run AND unit.instance = hub.peer AND cut.number BETWEEN unit.since AND unit.until WHERE unit.amount
 -- postgresql: (hub.counts if hub.flag else unit[0].counts)[hub.peer]
-SELECT 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until JOIN unit AS unit_0 ON unit_0.run = cut.run AND unit_0.instance = 0 AND cut.number BETWEEN unit_0.since AND unit_0.until WHERE CASE WHEN hub.flag THEN CAST(hub.counts ->> CAST(hub.peer AS INTEGER) AS BIGINT) ELSE CAST(unit_0.counts ->> CAST(hub.peer AS INTEGER) AS BIGINT) END
+SELECT 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until JOIN unit AS unit_0 ON unit_0.run = cut.run AND unit_0.instance = 0 AND cut.number BETWEEN unit_0.since AND unit_0.until WHERE CASE WHEN hub.flag THEN COALESCE(CAST(hub.counts ->> CAST(hub.peer AS TEXT) AS BIGINT), 0) ELSE COALESCE(CAST(unit_0.counts ->> CAST(hub.peer AS TEXT) AS BIGINT), 0) END
 -- postgresql: old(hub.counts[unit[1]]) + old(hub.amount)
-SELECT 1 FROM cut JOIN hub AS old_hub ON old_hub.run = cut.run AND cut.number - 1 BETWEEN old_hub.since AND old_hub.until WHERE CAST(old_hub.counts ->> CAST(1 AS INTEGER) AS BIGINT) + old_hub.amount
+SELECT 1 FROM cut JOIN hub AS old_hub ON old_hub.run = cut.run AND cut.number - 1 BETWEEN old_hub.since AND old_hub.until WHERE COALESCE(CAST(old_hub.counts ->> CAST(1 AS TEXT) AS BIGINT), 0) + old_hub.amount
 -- postgresql: old({u: u.amount + hub.amount for u in unit})[hub.peer]
 SELECT 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until JOIN unit AS old_unit ON old_unit.run = cut.run AND old_unit.instance = hub.peer AND cut.number - 1 BETWEEN old_unit.since AND old_unit.until JOIN hub AS old_hub ON old_hub.run = cut.run AND cut.number - 1 BETWEEN old_hub.since AND old_hub.until WHERE old_unit.amount + old_hub.amount
 -- postgresql: index(hub.peer) - index(hub.seat)
@@ -217,7 +217,7 @@ SELECT 1 FROM cut WHERE NOT EXISTS ( SELECT 1 FROM message_call AS m WHERE m.run
 -- postgresql: any(m.number < n.number for m in pending(call) for n in pending(line) if m.sender == n.sender)
 SELECT 1 FROM cut WHERE EXISTS ( SELECT 1 FROM message_call AS m WHERE m.run = cut.run AND cut.number BETWEEN m.since AND m.until AND EXISTS ( SELECT 1 FROM message_call AS n WHERE n.run = cut.run AND cut.number BETWEEN n.since AND n.until AND m.sender = n.sender AND m.number < n.number ) )
 -- postgresql: all(m == n or m.sender != n.sender for m in pending(call) for n in pending(call))
-SELECT 1 FROM cut WHERE NOT EXISTS ( SELECT 1 FROM message_call AS m WHERE m.run = cut.run AND cut.number BETWEEN m.since AND m.until AND EXISTS ( SELECT 1 FROM message_call AS n WHERE n.run = cut.run AND cut.number BETWEEN n.since AND n.until AND (m.number <> n.number OR m.kind <> n.kind OR m.content <> n.content) AND m.sender = n.sender ) )
+SELECT 1 FROM cut WHERE NOT EXISTS ( SELECT 1 FROM message_call AS m WHERE m.run = cut.run AND cut.number BETWEEN m.since AND m.until AND EXISTS ( SELECT 1 FROM message_call AS n WHERE n.run = cut.run AND cut.number BETWEEN n.since AND n.until AND (m.kind <> n.kind OR m.content <> n.content) AND m.sender = n.sender ) )
 -- postgresql: any(m.receiver == hub[0] and m.kind == call and m.number == 2 for m in pending(line))
 SELECT 1 FROM cut WHERE EXISTS ( SELECT 1 FROM message_call AS m WHERE m.run = cut.run AND cut.number BETWEEN m.since AND m.until AND m.receiver = 0 AND m.kind = 'call' AND m.number = 2 )
 -- postgresql: old(all(m.number == 1 for m in pending(line)))
@@ -383,11 +383,11 @@ SELECT STRAIGHT_JOIN 1 FROM cut WHERE COALESCE(( SELECT STRAIGHT_JOIN MAX(m.numb
 -- mariadb: count(m.number > 1 for m in pending(line) if m.sender in hub.peers)
 SELECT STRAIGHT_JOIN 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until WHERE ( SELECT STRAIGHT_JOIN COUNT(*) FROM message_call AS m WHERE m.run = cut.run AND cut.number BETWEEN m.since AND m.until AND JSON_CONTAINS(hub.peers, m.sender) AND m.number > 1 )
 -- mariadb: hub.counts[unit[1]]
-SELECT STRAIGHT_JOIN 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until WHERE CAST(JSON_VALUE(hub.counts, CONCAT('$[', 1, ']')) AS SIGNED)
+SELECT STRAIGHT_JOIN 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until WHERE COALESCE(CAST(JSON_VALUE(hub.counts, CONCAT('$."', 1, '"')) AS SIGNED), 0)
 -- mariadb: hub.counts[unit[hub.amount]]
-SELECT STRAIGHT_JOIN 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until WHERE CAST(JSON_VALUE(hub.counts, CONCAT('$[', ((hub.amount % 3 + 3) % 3), ']')) AS SIGNED)
+SELECT STRAIGHT_JOIN 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until WHERE COALESCE(CAST(JSON_VALUE(hub.counts, CONCAT('$."', ((hub.amount % 3 + 3) % 3), '"')) AS SIGNED), 0)
 -- mariadb: sum(unit[0].counts[u] for u in hub.peers)
-SELECT STRAIGHT_JOIN 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until JOIN unit AS unit_0 ON unit_0.run = cut.run AND unit_0.instance = 0 AND cut.number BETWEEN unit_0.since AND unit_0.until WHERE COALESCE(( SELECT STRAIGHT_JOIN CAST(SUM(CAST(JSON_VALUE(unit_0.counts, CONCAT('$[', u.instance, ']')) AS SIGNED)) AS SIGNED) FROM unit AS u WHERE u.run = cut.run AND cut.number BETWEEN u.since AND u.until AND JSON_CONTAINS(hub.peers, u.instance) ), 0)
+SELECT STRAIGHT_JOIN 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until JOIN unit AS unit_0 ON unit_0.run = cut.run AND unit_0.instance = 0 AND cut.number BETWEEN unit_0.since AND unit_0.until WHERE COALESCE(( SELECT STRAIGHT_JOIN CAST(SUM(COALESCE(CAST(JSON_VALUE(unit_0.counts, CONCAT('$."', u.instance, '"')) AS SIGNED), 0)) AS SIGNED) FROM unit AS u WHERE u.run = cut.run AND cut.number BETWEEN u.since AND u.until AND JSON_CONTAINS(hub.peers, u.instance) ), 0)
 -- mariadb: get(hub.maybe, 4)
 SELECT STRAIGHT_JOIN 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until WHERE COALESCE(hub.maybe, 4)
 -- mariadb: get(none if hub.flag else hub.amount, -1)
@@ -395,9 +395,9 @@ SELECT STRAIGHT_JOIN 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BET
 -- mariadb: {u: u.amount for u in unit}[hub.peer]
 SELECT STRAIGHT_JOIN 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until JOIN unit ON unit.run = cut.run AND unit.instance = hub.peer AND cut.number BETWEEN unit.since AND unit.until WHERE unit.amount
 -- mariadb: (hub.counts if hub.flag else unit[0].counts)[hub.peer]
-SELECT STRAIGHT_JOIN 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until JOIN unit AS unit_0 ON unit_0.run = cut.run AND unit_0.instance = 0 AND cut.number BETWEEN unit_0.since AND unit_0.until WHERE CASE WHEN hub.flag THEN CAST(JSON_VALUE(hub.counts, CONCAT('$[', hub.peer, ']')) AS SIGNED) ELSE CAST(JSON_VALUE(unit_0.counts, CONCAT('$[', hub.peer, ']')) AS SIGNED) END
+SELECT STRAIGHT_JOIN 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until JOIN unit AS unit_0 ON unit_0.run = cut.run AND unit_0.instance = 0 AND cut.number BETWEEN unit_0.since AND unit_0.until WHERE CASE WHEN hub.flag THEN COALESCE(CAST(JSON_VALUE(hub.counts, CONCAT('$."', hub.peer, '"')) AS SIGNED), 0) ELSE COALESCE(CAST(JSON_VALUE(unit_0.counts, CONCAT('$."', hub.peer, '"')) AS SIGNED), 0) END
 -- mariadb: old(hub.counts[unit[1]]) + old(hub.amount)
-SELECT STRAIGHT_JOIN 1 FROM cut JOIN hub AS old_hub ON old_hub.run = cut.run AND cut.number - 1 BETWEEN old_hub.since AND old_hub.until WHERE CAST(JSON_VALUE(old_hub.counts, CONCAT('$[', 1, ']')) AS SIGNED) + old_hub.amount
+SELECT STRAIGHT_JOIN 1 FROM cut JOIN hub AS old_hub ON old_hub.run = cut.run AND cut.number - 1 BETWEEN old_hub.since AND old_hub.until WHERE COALESCE(CAST(JSON_VALUE(old_hub.counts, CONCAT('$."', 1, '"')) AS SIGNED), 0) + old_hub.amount
 -- mariadb: old({u: u.amount + hub.amount for u in unit})[hub.peer]
 SELECT STRAIGHT_JOIN 1 FROM cut JOIN hub ON hub.run = cut.run AND cut.number BETWEEN hub.since AND hub.until JOIN unit AS old_unit ON old_unit.run = cut.run AND old_unit.instance = hub.peer AND cut.number - 1 BETWEEN old_unit.since AND old_unit.until JOIN hub AS old_hub ON old_hub.run = cut.run AND cut.number - 1 BETWEEN old_hub.since AND old_hub.until WHERE old_unit.amount + old_hub.amount
 -- mariadb: index(hub.peer) - index(hub.seat)
@@ -515,7 +515,7 @@ SELECT STRAIGHT_JOIN 1 FROM cut WHERE NOT EXISTS ( SELECT STRAIGHT_JOIN 1 FROM m
 -- mariadb: any(m.number < n.number for m in pending(call) for n in pending(line) if m.sender == n.sender)
 SELECT STRAIGHT_JOIN 1 FROM cut WHERE EXISTS ( SELECT STRAIGHT_JOIN 1 FROM message_call AS m WHERE m.run = cut.run AND cut.number BETWEEN m.since AND m.until AND EXISTS ( SELECT STRAIGHT_JOIN 1 FROM message_call AS n WHERE n.run = cut.run AND cut.number BETWEEN n.since AND n.until AND m.sender = n.sender AND m.number < n.number ) )
 -- mariadb: all(m == n or m.sender != n.sender for m in pending(call) for n in pending(call))
-SELECT STRAIGHT_JOIN 1 FROM cut WHERE NOT EXISTS ( SELECT STRAIGHT_JOIN 1 FROM message_call AS m WHERE m.run = cut.run AND cut.number BETWEEN m.since AND m.until AND EXISTS ( SELECT STRAIGHT_JOIN 1 FROM message_call AS n WHERE n.run = cut.run AND cut.number BETWEEN n.since AND n.until AND (m.number <> n.number OR m.kind <> n.kind OR m.content <> n.content) AND m.sender = n.sender ) )
+SELECT STRAIGHT_JOIN 1 FROM cut WHERE NOT EXISTS ( SELECT STRAIGHT_JOIN 1 FROM message_call AS m WHERE m.run = cut.run AND cut.number BETWEEN m.since AND m.until AND EXISTS ( SELECT STRAIGHT_JOIN 1 FROM message_call AS n WHERE n.run = cut.run AND cut.number BETWEEN n.since AND n.until AND (m.kind <> n.kind OR m.content <> n.content) AND m.sender = n.sender ) )
 -- mariadb: any(m.receiver == hub[0] and m.kind == call and m.number == 2 for m in pending(line))
 SELECT STRAIGHT_JOIN 1 FROM cut WHERE EXISTS ( SELECT STRAIGHT_JOIN 1 FROM message_call AS m WHERE m.run = cut.run AND cut.number BETWEEN m.since AND m.until AND m.receiver = 0 AND m.kind = 'call' AND m.number = 2 )
 -- mariadb: old(all(m.number == 1 for m in pending(line)))

@@ -14,7 +14,7 @@ from leasehold.spec.language.bounds import as_running
 from leasehold.spec.language.diagnostics import SpecError
 
 
-@pytest.mark.parametrize("system", [*SHIPPED, "examples/mutex", "examples/register", "examples/ring"])
+@pytest.mark.parametrize("system", [*SHIPPED, "examples/mutex", "examples/raft", "examples/register", "examples/ring"])
 def test_what_is_explored_does_not_change_how_a_system_runs(system: str) -> None:
     """All bounds, set otherwise, give the same program, the same contracts and the same values of properties."""
     usual = load(system)

@@ -1,4 +1,4 @@
-"""Numbers of a type at their ends."""
+"""Numbers of a type at their ends, the values of a sequence, and the parts of a type."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from leasehold.spec.language.types import (
     Map,
     Opaque,
     Option,
+    Seq,
     Set,
     Type,
     default,
@@ -65,6 +66,22 @@ SIDE = Enum("side", ("left", "right"))
 
 
 @pytest.mark.parametrize(
+    ("of", "count"), [(Seq(BOOL, 2), 1 + 2 + 4), (Seq(SIDE, 1), 1 + 2), (Seq(Int(1, 3), 2), 1 + 3 + 9)]
+)
+def test_the_values_of_a_sequence_are_those_of_each_length_up_to_the_most(of: Seq, count: int) -> None:
+    values = list(domain(of, None))
+    assert size(of, None) == len(values) == len(set(values)) == count
+    assert values[0] == default(of)
+    assert all(in_range(of, value) for value in values)
+    assert not in_range(of, (*values[-1], values[-1][0])), "one more is too many"
+
+
+def test_each_value_in_a_sequence_is_in_its_range() -> None:
+    of = Seq(Int(1, 3), 2)
+    assert [in_range(of, value) for value in ((1, 3), (1, 4), (0, 3))] == [True, False, False]
+
+
+@pytest.mark.parametrize(
     ("of", "within"),
     [
         (BOOL, []),
@@ -72,8 +89,10 @@ SIDE = Enum("side", ("left", "right"))
         (SIDE, []),
         (Set(None), []),
         (Option(None), []),
+        (Seq(None), []),
         (Set(SIDE), [SIDE]),
         (Option(INT), [INT]),
+        (Seq(SIDE), [SIDE]),
         (Map(SIDE, INT), [INT]),
         (Option(Set(SIDE)), [Set(SIDE), SIDE]),
         (Map(SIDE, Map(SIDE, BOOL)), [Map(SIDE, BOOL), BOOL]),

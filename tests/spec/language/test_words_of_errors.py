@@ -37,7 +37,9 @@ def test_no_function_is_offered_for_a_value(name: str, tmp_path: Path) -> None:
     assert "did you mean" not in str(raised.value)
 
 
-@pytest.mark.parametrize(("kind", "some"), [("'set[client]'", "'{self}'"), ("'option[client]'", "self")])
+@pytest.mark.parametrize(
+    ("kind", "some"), [("'set[client]'", "'{self}'"), ("'option[client]'", "self"), ("'seq[client, 1]'", "'[self]'")]
+)
 def test_what_a_set_of_messages_cannot_hold_is_named(kind: str, some: str, tmp_path: Path) -> None:
     system = written(tmp_path, files(TYPE=kind, SOME=some))
     with pytest.raises(Unencodable, match=r"field `some` of `ask` is a .*, and channel `asks` is a set; make"):

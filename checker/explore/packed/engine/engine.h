@@ -39,10 +39,15 @@ typedef uint8_t u8;
 #define QUIET 64            /* labels after an answer from which on helpers are called */
 #define RING 64             /* blocks that are gathered ahead by several threads */
 #define HELPERS 15          /* threads at most, besides the one that searches */
+#define MOST_ALIKE 20       /* instances of a group that are alike */
+#define INSTANCES 64        /* of all such groups */
+#define SLOTS 6             /* instances that one value is of */
+#define NAMES 64            /* instances that one value names */
+#define KINDS 16            /* of the instances in one attribute that refinement tells apart */
 #define GUARDS 0x8080808080808080ULL
 #define NONE 0xffffffffu
 
-enum { DONE, STEPS, CLAIM, FIRED, FAULT, PAUSE, AT_STATES, AT_DEPTH, NO_MEMORY };
+enum { DONE, STEPS, CLAIM, FIRED, FAULT, PAUSE, AT_STATES, AT_DEPTH, NO_MEMORY, MOVE };
 enum { GATHER, EXPAND, CHECK, STUCK };
 enum { OF_STATE, OF_STEP, OF_BOUNDS, OF_STUCK, OF_GATE };
 enum { OPEN, GATHERED, UNKNOWN };

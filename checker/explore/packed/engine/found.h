@@ -11,7 +11,8 @@ PUBLIC(u64, figure)(const Engine *e, u32 which)
 
 PUBLIC(u32, asks)(const Engine *e, u32 which)
 {
-    const u32 all[] = { e->what, e->part, e->class, e->test, e->probe, e->change, e->of, (u32)e->label, (u32)e->number };
+    const u32 all[] = { e->what, e->part, e->class, e->test, e->probe, e->change, e->of, (u32)e->label, (u32)e->number,
+        e->missing.attribute, e->missing.code };
     return all[which];
 }
 

@@ -130,8 +130,8 @@ static inline u32 changes_of(const Engine *e, u32 way, const u32 **first, u32 *m
 
 /* The steps of a block's labels, but those that lead to what was met just now, if these are only counted.
  * Few branches here and below: what is met is not to be foreseen, and waiting for one state's slot should not keep
- * others from being asked for. 0: no memory. */
-static int take_changes(Engine *e, Block *b, u64 *recent)
+ * others from being asked for. 0: as `find_ways`. */
+static int take_changes(Engine *e, Block *b, u64 *recent, int alone)
 {
     const u64 *masks = ITEMS(e->masks, u64), *table = ITEMS(e->table, u64);
     const Change *changes = ITEMS(e->changes, Change);
@@ -149,14 +149,20 @@ static int take_changes(Engine *e, Block *b, u64 *recent)
             const u32 *members;
             u32 count = changes_of(e, way, &members, &loops);
             if (!(way & 1) && ITEMS(e->leaves, Leaf)[way >> 1].fault) { b->faulty[k] = 1; b->fault_leaf[k] = way >> 1; }
-            if (!pool_room(&b->steps, (count + 1) * sizeof(Step))) return 0;
+            if (!pool_room(&b->steps, (count + 1) * sizeof(Step))) { if (alone) e->what = NO_MEMORY; return 0; }
             Step *step = ITEMS(b->steps, Step) + COUNT(b->steps, Step), *from = step;
             for (u32 i = 0; i < count; i++) {
                 u32 c = step->change = members[i];
                 if (e->kinds && !affords(left, changes[c].cost)) { all--; continue; }
                 const u64 *m = masks + (size_t)c * 2 * W;
                 for (int w = 0; w < W; w++) step->target[w] = (s[w] & m[w]) | m[W + w];
-                if (e->alike.used) put_in_order(e, step->target);
+                u64 still;
+                Missing missing;
+                if (e->alike.used && !put_in_order(e, step->target, &still, &missing)) {
+                    memset(recent, 0, RECENT * sizeof *recent);     /* what is known to have been met will be met again */
+                    if (alone) { e->missing = missing; e->what = MOVE; }
+                    return 0;
+                }
                 step->hash = hash_of(step->target);
                 step->of = (u16)k;
                 FETCH(table + slot_of(e, step->hash));
@@ -228,7 +234,7 @@ static void find_targets(Engine *e, Block *b)
 static int gather(Engine *e, Block *b, u64 *recent, int alone)
 {
     if (!find_ways(e, b, alone)) return 0;
-    if (!take_changes(e, b, recent)) { if (alone) e->what = NO_MEMORY; return 0; }
+    if (!take_changes(e, b, recent, alone)) return 0;
     find_targets(e, b);
     return 1;
 }

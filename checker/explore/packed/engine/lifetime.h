@@ -54,7 +54,8 @@ PUBLIC(void, engine_free)(Engine *e)
         &e->cell_states, &e->cells, &e->cell_masks, &e->between, &e->own.steps, &e->own.way, &e->leaf_uses,
         &e->joined_uses, &e->alike, &e->slices, &e->numbers, &e->part_trees, &e->leaps, &e->leap_of, &e->leap_tables,
         &e->asked, &e->gates, &e->quiet, &e->chained, &e->cut_states, &e->cut_changes, &e->clears, &e->clear_of,
-        &e->clear_claims, &e->clear_bits };
+        &e->clear_claims, &e->clear_bits, &e->spots, &e->where, &e->books, &e->names, &e->named, &e->named_slots };
+    for (u64 i = 0; i < COUNT(e->books, Pool); i++) pool_free(ITEMS(e->books, Pool) + i);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) pool_free(all[i]);
     for (u32 i = 0; e->ring && i < RING; i++) { pool_free(&e->ring[i].steps); pool_free(&e->ring[i].way); }
     free(e->recents);

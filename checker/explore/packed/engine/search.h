@@ -153,6 +153,6 @@ static u32 searched(Engine *e, double slice)
 PUBLIC(u32, search)(Engine *e, double slice)
 {
     u32 what = searched(e, slice);
-    if (what != STEPS && what != CLAIM) send_home(e);   /* else whoever answers sees to it */
+    if (what != STEPS && what != CLAIM && what != MOVE) send_home(e);   /* else whoever answers sees to it */
     return what;
 }

@@ -7,8 +7,13 @@ typedef struct { u32 first_write, writes; u64 cost; u32 fault, tag, claims; } Ch
 typedef struct { u32 atom, code; } Write;
 typedef struct { u32 probe; i32 program; } Claim;
 typedef struct { u32 first, count, own, owned; } Asked;     /* what is claimed of a kind of step; after it, those that are not quiet */
-typedef struct { u32 instances, first, parts, keys; } Alike;    /* a group of instances that are alike: its slices' parts */
+typedef struct { u32 instances, first, parts, keys, begin; } Alike; /* a group of instances that are alike: its slices' parts */
 typedef struct { u32 atoms, ranks, word, shift; } Slice;    /* a part of every slice: where its numbers are, and its place in keys */
+/* A value that is not in slices: its atom, the attribute, the instances that it is of, and where it is for others. */
+typedef struct { u32 atom, attribute, table, count; u8 of[SLOTS], kinds[SLOTS]; u32 strides[SLOTS]; u64 mask; } Spot;
+typedef struct { u64 about, label, mask; u32 names, skeleton, count; } Value;   /* of an attribute; names, then their kinds */
+typedef struct { u32 attribute, skeleton, count, names, code; } Named;  /* the value of a skeleton and names in this order */
+typedef struct { u32 attribute, code; u8 to[INSTANCES]; } Missing;      /* a value that a permutation makes of another */
 typedef struct { u32 first, end, joined; u64 table, masks[W]; } Joint;  /* parts that are looked up together */
 typedef struct { u64 table, masks[W]; } Leap;               /* tests of a program that are answered together */
 typedef struct { u32 first, count; u64 table, masks[W]; } Clear;    /* claims about steps that are looked up together */
@@ -62,6 +67,11 @@ struct Engine {
     u32 kinds;                      /* kinds of faults with a limit; 0: there is a label for each state, no more */
     u32 graph, given;               /* whether edges are kept; whether they were, and are given back */
     Pool alike, slices, numbers;    /* Alike; Slice; u32: atoms of instances, and ranks of values */
+    Pool spots, where;              /* Spot; u32: by attribute and instances, the spot */
+    Pool books;                     /* Pool: of each attribute its values (Value) */
+    Pool names, named, named_slots; /* u8; Named; u32: of each Named its number plus one */
+    u64 terms[KINDS + 1][MOST_ALIKE + 1], pairs[2 * KINDS];     /* hashes of kinds and cells, and of pairs of kinds */
+    Missing missing;                /* what was asked for */
     /* what was found */
     Pool states;                    /* u64, W each */
     Pool table;                     /* u64: states (W is 1 and no number is asked for), or tag and number plus one */

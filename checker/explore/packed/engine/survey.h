@@ -67,8 +67,8 @@ static int between(Engine *e, Pool *known, u64 *slots, u32 here, u32 there, u32 
     return PUSH(e->between, u32, here) && PUSH(e->between, u32, there) && PUSH(e->between, u32, tag);
 }
 
-/* Finds the steps between different combinations, in the order in which they were met. DONE, NO_MEMORY, or STEPS
- * or CLAIM: some are not known, as in a search that went on from a checkpoint; then it is to be called again. */
+/* Finds the steps between different combinations, in the order in which they were met. DONE, NO_MEMORY, or STEPS,
+ * CLAIM or MOVE: some are not known, as in a search that went on from a checkpoint; then it is to be called again. */
 PUBLIC(u32, survey_edges)(Engine *e)
 {
     Pool known = { 0 };
@@ -106,7 +106,8 @@ PUBLIC(u32, survey_edges)(Engine *e)
                 const u64 *m = ITEMS(e->masks, u64) + (size_t)c * 2 * W;
                 u64 t[W];
                 for (int w = 0; w < W; w++) t[w] = (s[w] & m[w]) | m[W + w];
-                if (e->alike.used) put_in_order(e, t);
+                u64 still;
+                if (e->alike.used && !put_in_order(e, t, &still, &e->missing)) { pool_free(&known); return e->what = MOVE; }
                 u64 at;
                 if (e->cut && find(e, t, hash_of(t), &at) == NONE) continue;
                 u32 there = *cell_slot(e, t) - 1;

@@ -17,6 +17,7 @@ ACTORS = ("service_manager", "broker", "site")
 FAULTS = ("crash", "crash_within", "cut", "weather", "disk", "handler", "power", "skew", "lose")
 LONGEST_TERM = 5  # ticks for which the guests of a lease may run
 LONGEST_LEASE = LONGEST_TERM + 2  # they leave in the last of them
+DRIFTING, DRIFTS = 0.5, (-30, -10, 10, 30)  # the share, of plans whose clocks differ, with a rate that differs; percent
 PARTED = 0.3  # the share of plans with a partition that is longer than a term
 VERBS = ("setup", "modify", "teardown", "join", "leave")  # of the handlers of units and of guests
 
@@ -83,6 +84,9 @@ def plan_of(seed: int) -> RunPlan:
     for kind in kinds:
         acts += [_fault(chance, kind, ticks) for _ in range(chance.randint(1, 2))]
     parted = random.Random(f"partition {seed}")  # of its own: the rest of a plan is as it is without one
+    drifting = random.Random(f"drift {seed}")  # likewise
+    if "skew" in kinds and drifting.random() < DRIFTING:
+        acts.append(PlannedEvent(drifting.randint(0, 2), "drift", drifting.choice(ACTORS), (drifting.choice(DRIFTS),)))
     demands = [act.tick for act in acts if act.kind == "demand"]
     if demands and parted.random() < PARTED:
         partition, long = drawn_partition(parted, ACTORS, LONGEST_LEASE)

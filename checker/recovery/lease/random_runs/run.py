@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import random
 from contextlib import suppress
+from fractions import Fraction
 from functools import cache, partial
 from typing import Any
 
@@ -173,6 +174,8 @@ class RandomRun(LeaseRun):
                 self._later(act.numbers[0], partial(setattr, self.disks[act.who], "fault", None))
             case "skew":
                 self.sim.clocks[act.who].ahead = act.numbers[0]
+            case "drift":
+                self.sim.clocks[act.who].rate = 1 + Fraction(act.numbers[0], 100)
             case "lose":
                 self._lose(*act.numbers)
             case "handler":
@@ -281,7 +284,7 @@ class RandomRun(LeaseRun):
         self.handler = "", 0
         self.sim.network.cut.clear()
         for clock in self.sim.clocks.values():
-            clock.ahead = 0
+            clock.correct()
         self.within.clear()
         self.until.clear()
         for disk in self.disks.values():

@@ -504,6 +504,30 @@ def test_a_fault_that_cannot_happen_yet_is_tried_again(written: Written, clock: 
     assert (run.begun, run.over) == (Counter(waits=1), True)
 
 
+def test_the_fault_that_comes_next_is_hastened(written: Written, clock: SimpleNamespace) -> None:
+    """Not one that has begun, nor one whose step is not reached; and none is put off."""
+    run = written.run(
+        ProcessFault("some", "a", after=9.0),
+        ProcessFault("some", "b", after=5.0, lasts=60.0),
+        ProcessFault("some", "c", step="grow"),
+    )
+    written.done.clear()
+    for hastened, passes, done in (
+        (1.0, 0.75, []),
+        (60.0, 0.25, ["begin b"]),
+        (2.0, 1.75, []),
+        (60.0, 0.25, ["begin a", "mend a"]),
+        (0.0, 1.0, []),
+    ):
+        run.hasten(hastened)
+        clock.now += passes
+        run.meanwhile()
+        assert (hastened, written.take()) == (hastened, done)
+    run.at_step("grow")
+    run.meanwhile()
+    assert written.take() == ["begin c", "mend c"]
+
+
 def test_one_fault_comes_after_another(written: Written, clock: SimpleNamespace) -> None:
     """A script without end is drawn fault by fault; its time counts from when the one before has happened."""
     drawn: list[int] = []

@@ -70,7 +70,7 @@ def every(*words: tuple[str, ...]) -> set[str]:
         ("read-only", ("",), every(tuple(ROLES), ("grow", "close"))),
         ("power", ("",), every(tuple(ROLES), ("demand", "extension", "grow", "shrink", "close", "next"))),
         ("pause", ("",), every(tuple(ROLES), ("grow",))),
-        ("clock", ("",), every(tuple(ROLES), ("ahead", "behind", "ahead/grow", "behind/grow"))),
+        ("clock", ("",), every(tuple(ROLES), ("ahead", "behind", "fast", "slow", "ahead/grow", "behind/grow"))),
         ("packets", ("",), every(tuple(ROLES), ("random",)) | every(tuple(ROLES), (DEAF, MUTE), ("grow", "close"))),
         ("over", ("",), every(tuple(ROLES), ("demand", "extension"))),
         (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from fractions import Fraction
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from leasehold.checker.recovery.campaign import CaseOutcome
 from leasehold.checker.recovery.lease.random_runs.plan import PlannedEvent, RunPlan
 from leasehold.checker.recovery.lease.random_runs.run import LIMIT, LONG, REST, RandomRun
+from leasehold.faults.simulation.clock import SimulatedClock
 from leasehold.faults.simulation.loop import Livelock
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.notices import Kind, Notice, SimulatedCrash
@@ -355,7 +357,8 @@ def test_when_faults_are_over_everybody_runs_and_demands_end() -> None:
     run._later(9, lambda: None)
     run.disks["site"].fault = "full"
     run.sim.network.cut.add(("a", "b"))
-    run.sim.clocks["site"] = SimpleNamespace(ahead=-2)
+    clock = run.sim.clocks["site"] = SimulatedClock(ahead=-2)
+    clock.rate = Fraction(13, 10)
     run.leases.append("service_manager:2")
     wishes: list[Any] = []
 
@@ -369,7 +372,7 @@ def test_when_faults_are_over_everybody_runs_and_demands_end() -> None:
     assert run.told == [("crash", "site"), ("start", "site"), *["tick"] * 3]
     assert wishes == [("stop", LEASE), ("stop", "service_manager:2")]
     assert (run.handler, run.within, run.until, run.sim.network.cut) == (("", 0), {}, [], set())
-    assert (run.disks["site"].fault, run.sim.clocks["site"].ahead) == (None, 0)
+    assert (run.disks["site"].fault, clock.ahead, clock.rate) == (None, 0, 1)
 
 
 def resting(over_after: int, served_after: int, units: int = 2) -> Run:

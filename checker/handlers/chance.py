@@ -1,0 +1,129 @@
+"""Sequences by chance, made and shortened by Hypothesis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from hypothesis.errors import HypothesisException
+
+from leasehold.checker.handlers.player import fault_calls
+from leasehold.checker.handlers.sequence import CHANGE, DOWN, ERRORS, FRESH, WHO, HandlerFault, HandlerStep
+from leasehold.checker.handlers.sequence import Sequence as Steps
+
+Calls = Mapping[str, Mapping[str, int]]
+
+
+class _Shown(AssertionError):
+    """A sequence shows a fault."""
+
+
+@st.composite
+def sequences(draw: Any, verbs: tuple[str, ...], units: int, calls: Calls, longest: int) -> Steps:
+    """Sequences: what is wanted of each unit is changed where it was up, and lost where there may be something."""
+    wanted, steps = [FRESH] * units, list[HandlerStep]()
+    for _ in range(draw(st.integers(1, longest))):
+        unit = draw(st.integers(0, units - 1))
+        up = wanted[unit] not in (*DOWN, FRESH)
+        fitting = [verb for verb in verbs if verb not in CHANGE or up]
+        verb = draw(st.sampled_from(fitting or list(verbs)))
+        kind = draw(
+            st.sampled_from(("none", "none", "kill", "kill", "beside", "others", "error", "cancel", "old", "lose"))
+        )
+        step = HandlerStep(verb, unit)
+        if kind == "kill":
+            step = HandlerStep(verb, unit, fault=draw(_kills(calls.get(verb, {}))))
+        elif kind == "error" and (failing := dict(fault_calls(calls.get(verb, {})))):
+            call = draw(st.sampled_from(sorted(failing)))
+            fault = HandlerFault(
+                "error", call=call, nth=draw(st.integers(1, failing[call])), errno=draw(st.sampled_from(ERRORS))
+            )
+            step = HandlerStep(verb, unit, fault=fault)
+        elif kind == "cancel":
+            step = HandlerStep(verb, unit, fault=HandlerFault("cancel", at=draw(_MOMENTS)))
+        elif kind == "beside":
+            step = HandlerStep(verb, unit, beside=draw(st.sampled_from(verbs)))
+        elif kind == "others" and units > 1:
+            others = tuple(
+                u for u in range(units) if u != unit and (verb not in CHANGE or wanted[u] not in (*DOWN, FRESH))
+            )
+            step = HandlerStep(verb, unit, others=others)
+        elif kind == "old" and wanted[unit] != FRESH:
+            step = HandlerStep(verb, unit, old=True)
+        elif kind == "lose" and up:
+            step = HandlerStep("lose", unit)
+        steps.append(step)
+        if step.verb != "lose" and not step.old:
+            for one in step.units:
+                wanted[one] = step.beside or step.verb
+    return Steps(tuple(steps))
+
+
+_MOMENTS = st.integers(1, 22).map(lambda n: n / 20)
+
+
+def _kills(calls: Mapping[str, int]) -> st.SearchStrategy[HandlerFault]:
+    moments = st.builds(HandlerFault, kind=st.just("kill"), who=st.sampled_from(sorted(WHO)), at=_MOMENTS)
+    if not calls:
+        return moments
+    at_calls = st.sampled_from(sorted(calls)).flatmap(
+        lambda call: st.builds(
+            HandlerFault,
+            kind=st.just("kill"),
+            who=st.sampled_from(sorted(WHO)),
+            call=st.just(call),
+            nth=st.integers(1, calls[call]),
+        )
+    )
+    return at_calls | moments
+
+
+def try_by_chance(
+    fails: Callable[[Steps], str],
+    *,
+    verbs: tuple[str, ...],
+    units: int,
+    calls: Calls,
+    most: int,
+    longest: int,
+    seed: int,
+) -> None:
+    """Has sequences tried until one fails, and then ever shorter ones.
+
+    Args:
+        fails: plays a sequence and returns the kind of fault that it shows, or nothing; always the same for one.
+        verbs: of the handler.
+        units: that there are.
+        calls: how often a process of each verb makes each system call.
+        most: sequences, at most.
+        longest: sequence, in steps.
+        seed: of the chance.
+    """
+    found = list[str]()
+
+    @_seeded(seed)
+    @settings(
+        max_examples=max(1, most),
+        deadline=None,
+        database=None,
+        print_blob=False,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(sequences(verbs, units, calls, longest))
+    def play(steps: Steps) -> None:
+        kind = fails(steps)
+        if kind and (not found or kind == found[0]):
+            found.append(kind)
+            raise _Shown(kind)
+
+    try:
+        play()
+    except (_Shown, HypothesisException, BaseExceptionGroup):
+        if not found:
+            raise
+
+
+_seeded = seed

@@ -1,0 +1,60 @@
+"""`leasehold verify --policy`: a broker's events, and the properties of its policy."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from leasehold.cli.verify import verify
+from leasehold.faults.simulation.lease import Cluster
+from leasehold.impl.lease.fleet import BROKER
+
+
+async def log(folder: Path) -> str:
+    """A file with the events of a broker that serves first who came first."""
+    async with Cluster(units=1) as cluster:
+        for deadline in (40, 30, 5):
+            asked = cluster.new_lease(), 1, 40, 40
+            await cluster.tenant.command("service_manager", "demand", *asked, properties={"deadline": deadline})
+            await cluster.settle()
+        await cluster.advance(2)
+        await cluster.tenant.command("service_manager", "stop", "tenant:1")
+        await cluster.advance(5)
+        file = folder / "broker.jsonl"
+        file.write_bytes(b"\n".join(cluster.log(BROKER)) + b"\n")
+    return str(file)
+
+
+def asked(*words: str) -> Result:
+    return CliRunner().invoke(verify, words)
+
+
+async def test_the_properties_of_a_policy_are_asked_of_a_broker(tmp_path: Path) -> None:
+    file = await log(tmp_path)
+    result = asked(file, "--policy", "first_come_first_served")
+    assert (result.exit_code, result.stdout) == (0, "holds: first_come_first_served at broker, 3 requests in 6 steps\n")
+    result = asked(file, "--policy", "earliest_deadline")
+    assert result.exit_code == 1
+    assert "no_earlier_deadline_waits_behind_a_later_one is violated at tick" in result.stdout
+    assert "  tenant:2\n" in result.stdout
+    found = json.loads(asked(file, "--policy", "earliest_deadline,backfill=true", "--json").stdout)
+    assert not found["holds"]
+    assert found["brokers"]["broker"]["requests"] == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--policy", "earliest"], "no properties of a policy 'earliest' are known; did you mean earliest_deadline?"),
+        (["--policy", "auction,credits"], "'credits' is no setting; write it as NAME=VALUE"),
+        (["--policy", "auction,credits=["], "'[' is no value of YAML"),
+        (["--policy", "auction", "--follow"], "--policy goes with none of --follow"),
+    ],
+)
+async def test_what_cannot_be_asked_is_said(tmp_path: Path, words: list[str], why: str) -> None:
+    result = asked(await log(tmp_path), *words)
+    assert result.exit_code == 2
+    assert why in " ".join(result.stderr.replace("│", " ").split())
