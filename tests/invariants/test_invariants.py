@@ -43,7 +43,8 @@ def again(system: str, name: str) -> Counterexample:
     stored = read(system).counterexamples[name]
     changes, original = changes_of(system, stored), loader(system)(stored.trial.settings)
     mutant = only_these(applied(changes, original), [name])
-    found = explore(mutant, Limits(stop_at_violation=True), budget=stored.trial.budget)
+    limits = Limits(stop_at_violation=True, expected=frozenset(stored.also))  # types are judged whatever is asked
+    found = explore(mutant, limits, budget=stored.trial.budget)
     (result,) = [p for p in found.properties if p.name == name]
     p = ShippedSystem(system).properties[name]
     return Counterexample.of(original, changes, stored.trial, p, result, stored.also)
