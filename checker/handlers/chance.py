@@ -22,12 +22,13 @@ class _Shown(AssertionError):
 
 @st.composite
 def sequences(draw: Any, verbs: tuple[str, ...], units: int, calls: Calls, longest: int) -> Steps:
-    """Sequences: what is wanted of each unit is changed where it was up, and lost where there may be something."""
+    """Sequences: a unit is changed where it was set up to the end, as by machines, and lost where it may be up."""
     wanted, steps = [FRESH] * units, list[HandlerStep]()
+    made = [False] * units
     for _ in range(draw(st.integers(1, longest))):
         unit = draw(st.integers(0, units - 1))
         up = wanted[unit] not in (*DOWN, FRESH)
-        fitting = [verb for verb in verbs if verb not in CHANGE or up]
+        fitting = [verb for verb in verbs if verb not in CHANGE or made[unit]]
         verb = draw(st.sampled_from(fitting or list(verbs)))
         kind = draw(
             st.sampled_from(("none", "none", "kill", "kill", "beside", "others", "error", "cancel", "old", "lose"))
@@ -44,11 +45,10 @@ def sequences(draw: Any, verbs: tuple[str, ...], units: int, calls: Calls, longe
         elif kind == "cancel":
             step = HandlerStep(verb, unit, fault=HandlerFault("cancel", at=draw(_MOMENTS)))
         elif kind == "beside":
-            step = HandlerStep(verb, unit, beside=draw(st.sampled_from(verbs)))
+            later = [other for other in verbs if other not in CHANGE or (made[unit] and verb not in DOWN)]
+            step = HandlerStep(verb, unit, beside=draw(st.sampled_from(later or list(verbs))))
         elif kind == "others" and units > 1:
-            others = tuple(
-                u for u in range(units) if u != unit and (verb not in CHANGE or wanted[u] not in (*DOWN, FRESH))
-            )
+            others = tuple(u for u in range(units) if u != unit and (verb not in CHANGE or made[u]))
             step = HandlerStep(verb, unit, others=others)
         elif kind == "old" and wanted[unit] != FRESH:
             step = HandlerStep(verb, unit, old=True)
@@ -58,6 +58,8 @@ def sequences(draw: Any, verbs: tuple[str, ...], units: int, calls: Calls, longe
         if step.verb != "lose" and not step.old:
             for one in step.units:
                 wanted[one] = step.beside or step.verb
+                if wanted[one] not in CHANGE:
+                    made[one] = wanted[one] not in DOWN and not step.fault
     return Steps(tuple(steps))
 
 

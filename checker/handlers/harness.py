@@ -517,7 +517,10 @@ class Harness:
                     ),
                 )
         for first, second in product(verbs, verbs):
-            yield "side by side", Steps((*self._before(first, 0)[:-1], HandlerStep(first, beside=second)))
+            if second not in CHANGE:
+                yield "side by side", Steps((*self._before(first, 0)[:-1], HandlerStep(first, beside=second)))
+            elif first not in DOWN:  # a unit is changed once it was set up to the end
+                yield "side by side", Steps((*self._before(second, 0)[:-1], HandlerStep(first, beside=second)))
         for first, second in product(verbs, verbs):
             if first != second:
                 yield "an old number", Steps((*self._before(second, 0), HandlerStep(first, old=True)))

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
@@ -61,7 +62,7 @@ class Thing:
 Key = tuple[str, int, str]  # kind, unit, name without what differs from run to run
 
 
-@dataclass(slots=True)
+@dataclass
 class Names:
     """The names by which things are known.
 
@@ -73,16 +74,20 @@ class Names:
     units: Sequence[Sequence[str]]
     words: Mapping[str, str] = field(default_factory=dict)
 
+    @cached_property
+    def _patterns(self) -> list[re.Pattern[str]]:
+        """A pattern of the names of each unit, which end before another digit: one may begin another's."""
+        return [re.compile(f"(?:{'|'.join(map(re.escape, names))})(?![0-9])") for names in self.units]
+
     def unit_of(self, text: str) -> int:
         """The unit that a text names; NOBODY where it names none or several."""
-        found = [number for number, names in enumerate(self.units) if any(name in text for name in names)]
+        found = [number for number, pattern in enumerate(self._patterns) if pattern.search(text)]
         return found[0] if len(found) == 1 else NOBODY
 
     def plain(self, text: str) -> str:
         """A name without what differs from run to run."""
-        for number, names in enumerate(self.units):
-            for name in names:
-                text = text.replace(name, "{unit" + "abcdefgh"[number] + "}")
+        for number, pattern in enumerate(self._patterns):
+            text = pattern.sub("{unit" + "abcdefgh"[number] + "}", text)
         for word, replaced in self.words.items():
             text = text.replace(word, replaced)
         return _NUMBER.sub("#", _RANDOM.sub("tmp*", text))[:LONGEST_NAME]

@@ -36,6 +36,7 @@ from leasehold.checker.handlers.world import World, descendants, resume_stopped,
 from leasehold.impl import files
 
 FILES = ("file", "folder")
+INDICES = (1, 10, 11, 110)  # of the units: the name of one begins another's, as a handler may not have in mind
 ENDING = ("process", "mount", "network namespace", "loop device", "volume", "link", "address", "control group")
 TRIES = 3  # of an action that comes after a fault
 SETTLE, LINGER, ORPHANS = 2.0, 0.6, 4.0  # seconds: for things to come; to go; and while orphans may be at work
@@ -391,12 +392,12 @@ class SequencePlayer:
 
     def _action(self, verb: str, unit: int, number: int, actor: Incarnation) -> dict[str, Any]:
         target, token = self.setting.target, self.setting.token
-        lease, name = f"{token}t:{self._lease(unit)}", f"{token}u{unit}"
+        lease, name = f"{token}t:{self._lease(unit)}", f"{token}u{INDICES[unit]}"
         guest = verb in ("join", "leave") or (verb in CHANGE and "join" in target.verbs)
         properties = {**target.properties, "harness": f"{token}p{self._lease(unit)}"}
         if guest:
             properties |= {"name": name, "site": "site", "fence": number}
-        unit_name = f"{lease}/unit[{unit}]" if guest else name
+        unit_name = f"{lease}/unit[{INDICES[unit]}]" if guest else name
         data = {"lease": lease, "units": 1, "end": 1000 + self.changes, **target.data}
         return {
             "verb": verb,
@@ -408,7 +409,7 @@ class SequencePlayer:
             "answers": target.answers,
             "task": f"site/{unit_name}/{verb}/{self.epoch[unit]}",
             "incarnation": actor.number,
-            "index": unit,
+            "index": INDICES[unit],
             "actor": "site",
         }
 
@@ -954,9 +955,9 @@ def _names_of(token: str, unit: int) -> list[str]:
     """The names by which a unit is known, also as what a holder runs on one."""
     leases = [100 * (unit + 1) + number for number in range(1, 30)]
     return [
-        f"{token}u{unit}",
-        *(f"{token}t:{lease}/unit[{unit}]" for lease in leases),
-        *(f"{token}t_{lease}.unit-{unit}" for lease in leases),
+        f"{token}u{INDICES[unit]}",
+        *(f"{token}t:{lease}/unit[{INDICES[unit]}]" for lease in leases),
+        *(f"{token}t_{lease}.unit-{INDICES[unit]}" for lease in leases),
     ]
 
 

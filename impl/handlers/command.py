@@ -11,7 +11,8 @@ output may be a JSON object with facts about the unit; in it, `answer` names the
 has the event's fields by name, `properties` what the holder of the lease is told of the unit, such as its address, and
 `raises` lists events that it raises on this unit or on others (impl/raised.py). All other output goes to the log. A
 probe ends with 0 if the unit is up, and with 1, 2 or 3 if it is not, as init scripts do at `status`; any other exit
-code, or a signal, means that it cannot say.
+code, or a signal, means that it cannot say. It has the variables of the last action on the unit, where there is a
+`directory`.
 
 An action that is cancelled, because of its time limit or a newer action, is killed with its process group and waited
 for. An actor that dies leaves its executable running. With a `directory` the executable, and every process that it
@@ -44,12 +45,13 @@ from leasehold.impl import descriptors, files
 from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.child import run_program
 from leasehold.impl.handlers.handler import Done, HandlerAction, HandlerError, NotBegun, ended
-from leasehold.impl.handlers.place import folder_name, want
+from leasehold.impl.handlers.place import folder_name, read_file, want, write_file
 from leasehold.impl.handlers.threads import in_thread
 
 PROBE = "probe"
 NOT_UP = (1, 2, 3)  # exit codes of a probe
 LOCK = "LEASEHOLD_LOCK"
+TOLD = "told.json"  # the variables of a unit's newest action that has begun
 LONGEST_PAUSE = 1.0  # seconds between two looks at a lock that somebody holds
 GUARD_LIMIT = 10.0  # seconds for which another process may write an action down
 THREADS = 8  # that start programs and take locks
@@ -90,7 +92,8 @@ class CommandHandler:
             raise HandlerError(f"there is no command for {action.verb}; name one, or `{action.verb}: /bin/true`")
         lock = await self._lock(action) if self._directory else None
         try:
-            code, output, errors = await self._run(action.verb, _told(action), _variables(action), lock)
+            variables = {**_variables(action), LOCK: action.on}
+            code, output, errors = await self._run(action.verb, _told(action), variables, lock)
         finally:
             if lock is not None:
                 os.close(lock)
@@ -135,7 +138,11 @@ class CommandHandler:
         return "it is up, by its probe" if await self.is_up(unit) else ""
 
     async def _probe(self, unit: str) -> tuple[int, str, str]:
-        return await self._run(PROBE, {"verb": PROBE, "unit": unit}, {"LEASEHOLD_UNIT": unit}, None)
+        told: dict[str, str] = {}
+        if self._directory is not None:
+            told = await in_thread(self._threads, read_file, self._directory / folder_name(unit) / TOLD)
+        variables = {**told, "LEASEHOLD_UNIT": unit}
+        return await self._run(PROBE, {"verb": PROBE, "unit": unit}, variables, None)
 
     async def close(self) -> None:
         self._threads.shutdown(wait=False)
@@ -192,6 +199,8 @@ def _try(file: Path, action: HandlerAction, first: bool) -> int | None:
     lock = files.lock(file)
     if lock is None:
         _end(file, action.on)
+    else:
+        write_file(file.with_name(TOLD), _variables(action))
     return lock
 
 
@@ -257,7 +266,6 @@ def _variables(action: HandlerAction) -> dict[str, str]:
         "LEASEHOLD_NUMBER": str(action.number),
         "LEASEHOLD_TASK": action.task,
         "LEASEHOLD_INCARNATION": str(action.incarnation),
-        LOCK: action.on,
         "LEASEHOLD_TERM_END": str(action.term_end),
         "LEASEHOLD_INDEX": str(action.index),
         "LEASEHOLD_TYPE": action.type,

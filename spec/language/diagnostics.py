@@ -148,6 +148,10 @@ class SpecError(Exception):
         self.diagnostics = tuple(sorted(diagnostics, key=lambda d: (d.place, d.code, d.what)))
         super().__init__("\n".join(str(d) for d in self.diagnostics))
 
+    def __reduce__(self) -> tuple[type[SpecError], tuple[tuple[Diagnostic, ...]]]:
+        """Lets it go from one process to another, with what it has found."""
+        return type(self), (self.diagnostics,)
+
 
 # How alike, of at most 1, a word and the one that is meant have to be, and how much less so the next one.
 SURE, APART = 0.8, 0.1

@@ -22,9 +22,11 @@ import z3
 from leasehold.checker.prove.decide.set_aside import map_in_workers
 from leasehold.cli.progress import Status
 from tests.checker.prove.differential import Judged, compared, draw, judge
+from tests.checker.prove.drawn_sources import SOURCES
 from tests.planted.table import mistakes
 
 ERRORS = mistakes("prover.yaml")
+SCALARS = next(iter(SOURCES))  # the source of systems, unless another is named
 LONGEST = 600  # seconds for one system, on a machine that others use
 
 
@@ -93,17 +95,19 @@ class Totals:
         ]
 
 
-def one(seed: int) -> Judged:
-    """Returns what becomes of the system of a seed."""
+def one(drawing: tuple[int, str]) -> Judged:
+    """Returns what becomes of the system that a source draws from a seed."""
     z3.z3.Z3_DEBUG = False  # checks of the types of arguments
-    return judge(Random(seed))
+    seed, source = drawing
+    return judge(Random(seed), source=SOURCES[source])
 
 
-def compare(seeds: range, jobs: int) -> Totals:
+def compare(seeds: range, jobs: int, source: str = SCALARS) -> Totals:
     """Compares the systems of some seeds."""
     totals, begun = Totals(), time.perf_counter()
-    with Status() as status, closing(map_in_workers(one, seeds, LONGEST, jobs)) as answers:
-        for seed, judged in answers:
+    drawings = ((seed, source) for seed in seeds)
+    with Status() as status, closing(map_in_workers(one, drawings, LONGEST, jobs)) as answers:
+        for (seed, _), judged in answers:
             totals.add(seed, judged)
             status.show(
                 f"{totals.systems:,} systems",
@@ -130,7 +134,8 @@ class Hunt:
     kinds: str = ""
 
 
-Wanted: TypeAlias = tuple[int, Sequence[str]]  # the seed of a system, and the errors that are looked for in it
+# The seed of a system, its source, and the errors that are looked for in it
+Wanted: TypeAlias = tuple[int, str, Sequence[str]]
 Found: TypeAlias = dict[str, str]  # errors that a system shows: kinds of steps whose claims are proved and violated
 
 
@@ -138,9 +143,9 @@ def shown(wanted: Wanted) -> tuple[Found, float]:
     """Returns which errors in the relation a system shows, and the seconds that it takes."""
     z3.z3.Z3_DEBUG = False
     errors, began = Found(), time.process_time()
-    seed, names = wanted
+    seed, source, names = wanted
     rng = Random(seed)
-    drawn = draw(rng)
+    drawn = draw(rng, SOURCES[source])
     state = rng.getstate()
     for name in names if not isinstance(drawn, str) else ():
         rng.setstate(state)
@@ -170,6 +175,12 @@ class Hunted:
         return sorted(name for name, hunt in self.each.items() if hunt.seed is None)
 
 
+def source_of(error: str) -> str:
+    """The source of the systems that have the words in which an error was made."""
+    class_ = ERRORS[error].class_
+    return class_ if class_ in SOURCES else SCALARS
+
+
 def hunts(seeds: range, jobs: int, names: Sequence[str], tell: bool) -> Hunted:
     """Looks for each of some errors until a system shows it."""
     result = Hunted({})
@@ -177,11 +188,13 @@ def hunts(seeds: range, jobs: int, names: Sequence[str], tell: bool) -> Hunted:
 
     def wanted() -> Iterator[Wanted]:
         for seed in seeds:
-            if left := [name for name in names if name not in errors]:  # what is found then is looked for no longer
-                yield seed, left
+            for source in SOURCES:
+                left = [n for n in names if source_of(n) == source and n not in errors]
+                if left:  # what is found then is looked for no longer
+                    yield seed, source, left
 
     with Status() as status, closing(map_in_workers(shown, wanted(), LONGEST, jobs)) as answers:
-        for n, ((seed, _), answer) in enumerate(answers, 1):
+        for n, ((seed, *_), answer) in enumerate(answers, 1):
             if answer is None:
                 result.given_up.append(seed)
                 continue
@@ -201,10 +214,11 @@ def hunts(seeds: range, jobs: int, names: Sequence[str], tell: bool) -> Hunted:
 @click.option("--systems", default=100, help="How many are drawn; with --errors, at most for each.", show_default=True)
 @click.option("--seed", default=0, help="The first seed.", show_default=True)
 @click.option("--jobs", default=2, help="Processes.", show_default=True)
+@click.option("--source", type=click.Choice(list(SOURCES)), default=SCALARS, help="Of the systems.", show_default=True)
 @click.option("--errors", is_flag=True, help="Seed errors into the relation: after how many systems is each found?")
 @click.option("--only", multiple=True, type=click.Choice(list(ERRORS)), help="With --errors: this one.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def main(systems: int, seed: int, jobs: int, errors: bool, only: tuple[str, ...], as_json: bool) -> None:
+def main(systems: int, seed: int, jobs: int, source: str, errors: bool, only: tuple[str, ...], as_json: bool) -> None:
     """Compares the prover with the explorer on systems made by chance."""
     seeds = range(seed, seed + systems)
     if errors:
@@ -219,7 +233,7 @@ def main(systems: int, seed: int, jobs: int, errors: bool, only: tuple[str, ...]
                 f"{', '.join(map(str, hunted.given_up)) or 'none'}"
             )
         sys.exit(bool(hunted.missed))
-    totals = compare(seeds, jobs)
+    totals = compare(seeds, jobs, source)
     print(json.dumps(totals.as_json, indent=2) if as_json else "\n".join(totals.lines))
     sys.exit(bool(totals.contradicted))
 

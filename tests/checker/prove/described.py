@@ -322,4 +322,23 @@ def _equal(words: str, type_: t.Type, value: t.Value) -> list[str]:
             assert isinstance(value, tuple)
             cells = zip(t.members(key), value, strict=True)
             return [fact for k, v in cells for fact in _equal(f"{words}[{t.show(key, k)}]", of, v)]
-    return [f"{words} == {t.show(type_, value)}"]
+    return [f"{words} == {written_value(type_, value)}"]
+
+
+def written_value(type_: t.Type, value: t.Value, depth: int = 0) -> str:
+    """A value as the language has it, in which a map is a clause: members of a counted type cannot all be named."""
+    match type_:
+        case t.Map(key=key, of=of):
+            assert isinstance(value, tuple)
+            each = f"k{depth}"
+            *cells, last = zip(t.members(key), value, strict=True)
+            words = written_value(of, last[1], depth + 1)
+            for k, v in reversed(cells):
+                words = f"({written_value(of, v, depth + 1)} if {each} == {t.show(key, k)} else {words})"
+            return f"{{{each}: {words} for {each} in {key.name}}}"
+        case t.Option(of=of) if of is not None and value is not None:
+            return written_value(of, value, depth)
+        case t.Seq(of=of) if of is not None:
+            assert isinstance(value, tuple)
+            return f"[{', '.join(written_value(of, v, depth) for v in value)}]"
+    return t.show(type_, value)

@@ -36,12 +36,10 @@ from leasehold.spec import SpecError, System, load
 from leasehold.spec.language.model import Property
 from tests.checker.prove.described import PARTS, AimedClaim, Describer
 from tests.checker.prove.drawn_features import features
-from tests.checker.prove.drawn_shared import SHARE
-from tests.checker.prove.drawn_system import Writer, drawn_system
+from tests.checker.prove.drawn_sources import FactWriter, Source, scalars_by_chance
 from tests.checker.prove.refute import Answers, refuted
 from tests.checker.prove.walks import WalkedStep, walked
 
-CLAIMS = 10  # by chance, drawn for each system
 STEPS = 80  # of a walk
 AIMED = 8  # steps that claims are aimed at
 PARTLY = 1  # of them with a second claim, about a part of the step
@@ -182,15 +180,15 @@ class Drawn:
     answers: Answers = field(default_factory=Answers)
 
 
-def judge(rng: Random, *, every: bool = True, share: float = SHARE) -> Judged:
+def judge(rng: Random, *, every: bool = True, source: Source = scalars_by_chance) -> Judged:
     """Draws a system and compares.
 
     Args:
         every: strategies beyond induction are tried now and then.
-        share: how likely it has shared variables.
+        source: draws it.
     """
     began = time.process_time()
-    drawn = draw(rng, share)
+    drawn = draw(rng, source)
     if isinstance(drawn, str):
         return Judged(refused=drawn.splitlines()[0])
     found = compared(drawn, rng, every=every)
@@ -198,10 +196,10 @@ def judge(rng: Random, *, every: bool = True, share: float = SHARE) -> Judged:
     return found
 
 
-def draw(rng: Random, share: float = SHARE) -> Drawn | str:
+def draw(rng: Random, source: Source = scalars_by_chance) -> Drawn | str:
     """A system and what runs of it violate; the loader's words where it does not take it."""
     with tempfile.TemporaryDirectory() as made:
-        return _drawn(Path(made), rng, share)
+        return _drawn(Path(made), rng, source)
 
 
 def compared(drawn: Drawn, rng: Random, *, every: bool = True) -> Judged:
@@ -232,8 +230,8 @@ def _some(rng: Random, most: int, among: Sequence[T]) -> list[T]:
     return rng.sample(among, min(most, len(among)))
 
 
-def _drawn(folder: Path, rng: Random, share: float) -> Drawn | str:
-    drawn = drawn_system(folder, rng, CLAIMS, share)
+def _drawn(folder: Path, rng: Random, source: Source) -> Drawn | str:
+    drawn = source(folder, rng)
     if isinstance(drawn, str):
         return drawn
     system, writer = drawn
@@ -275,7 +273,7 @@ def _forgets(system: System) -> bool:
     return one_start and Random(system.digest).random() < FORGETS
 
 
-def _aimed(walk: Walk, rng: Random, writer: Writer, thorough: bool) -> dict[str, AimedClaim]:
+def _aimed(walk: Walk, rng: Random, writer: FactWriter, thorough: bool) -> dict[str, AimedClaim]:
     """Claims aimed at steps of as many kinds as can be, and at states that they lead to."""
     shares = {"records": 0.0, "counts": 0.6}
     without = frozenset(part for part in PARTS if rng.random() < shares.get(part, 0.1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from functools import partial
 from random import Random
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from leasehold.checker.prove.decide.induction import ANY
 from tests.campaigns.prover import ERRORS, Hunt, Totals, hunts
 from tests.checker.prove.differential import Judged, draw, judge
+from tests.checker.prove.drawn_sources import scalars_by_chance
 
 OF_SHARED = [name for name, error in ERRORS.items() if error.class_ == "shared variables"]
 MISSED = pytest.mark.xfail(strict=True, reason="no system of these seeds shows it")
@@ -49,7 +51,7 @@ def test_nothing_proved_is_violated(seeds: range) -> None:
     ids=len,
 )
 def test_nothing_proved_of_systems_with_shared_variables_is_violated(seeds: range) -> None:
-    judged = [judge(Random(seed), share=1.0) for seed in seeds]
+    judged = [judge(Random(seed), source=partial(scalars_by_chance, share=1.0)) for seed in seeds]
     assert not [seed for seed, found in zip(seeds, judged, strict=True) if found.contradicted]
     assert sum(found.features["shared variables"] for found in judged) > 0.8 * len(seeds)
 

@@ -12,6 +12,7 @@ import textwrap
 import threading
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -212,6 +213,16 @@ def test_another_actor_that_holds_the_lock_is_waited_for_and_never_killed(tmp_pa
             holder.wait()
             holder.stdout.close()
         (tmp_path / "done").unlink()
+
+
+def test_a_probe_has_the_variables_of_the_last_action(tmp_path: Path) -> None:
+    show = ["sh", "-c", 'printf "{\\"told\\": \\"%s\\"}" "$LEASEHOLD_VERB $LEASEHOLD_INDEX $LEASEHOLD_TYPE"']
+    handler = CommandHandler(directory=tmp_path / "locks", setup="true", modify="false", probe=show)
+    assert asyncio.run(handler.probe("u-0")) == {"told": "probe  "}
+    for verb, index in (("setup", 3), ("modify", 4)):
+        asyncio.run(handler.act(replace(action(verb), index=index, type="node")))
+        assert asyncio.run(handler.probe("u-0")) == {"told": f"probe {index} node"}
+    assert asyncio.run(handler.probe("u-1")) == {"told": "probe  "}
 
 
 def test_a_probe(tmp_path: Path) -> None:

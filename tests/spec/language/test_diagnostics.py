@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,11 @@ def test_reading_finds_what_loading_raises(tmp_path: Path) -> None:
     assert sorted(reading.findings, key=str) == sorted(caught.value.diagnostics, key=str)
     assert reading.system is not None
     assert "told" in reading.system.properties
+
+
+def test_an_error_goes_from_one_process_to_another(tmp_path: Path) -> None:
+    with pytest.raises(SpecError) as caught:
+        load(write(tmp_path, edited(FILES, ("f >= most", "f >= mosst"))))
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert again.diagnostics == caught.value.diagnostics != ()
+    assert str(again) == str(caught.value)
