@@ -12,10 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from leasehold.checker.prove.decide.induction import ANY
-from tests.campaigns.prover import ERRORS, Hunt, Totals, hunts
+from tests.campaigns.prover import ERRORS, SCALARS, Hunt, Totals, hunts, source_of
 from tests.checker.prove.differential import Judged, draw, judge
-from tests.checker.prove.drawn_sources import scalars_by_chance
+from tests.checker.prove.drawn_sources import SOURCES, scalars_by_chance
 
+SHARING = partial(scalars_by_chance, share=1.0)
 OF_SHARED = [name for name, error in ERRORS.items() if error.class_ == "shared variables"]
 MISSED = pytest.mark.xfail(strict=True, reason="no system of these seeds shows it")
 
@@ -51,9 +52,34 @@ def test_nothing_proved_is_violated(seeds: range) -> None:
     ids=len,
 )
 def test_nothing_proved_of_systems_with_shared_variables_is_violated(seeds: range) -> None:
-    judged = [judge(Random(seed), source=partial(scalars_by_chance, share=1.0)) for seed in seeds]
+    judged = [judge(Random(seed), source=SHARING) for seed in seeds]
     assert not [seed for seed, found in zip(seeds, judged, strict=True) if found.contradicted]
     assert sum(found.features["shared variables"] for found in judged) > 0.8 * len(seeds)
+
+
+@pytest.mark.parametrize("source", [name for name in SOURCES if name != SCALARS])
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        range(2),
+        pytest.param(range(100, 108), marks=pytest.mark.long),
+        pytest.param(range(1000, 1500), marks=pytest.mark.slow),
+    ],
+    ids=len,
+)
+def test_nothing_proved_of_values_of_several_parts_and_lines_is_violated(source: str, seeds: range) -> None:
+    judged = [judge(Random(seed), source=SOURCES[source]) for seed in seeds]
+    assert not [seed for seed, found in zip(seeds, judged, strict=True) if found.contradicted]
+    assert sum(found.claims for found in judged) > 2 * len(seeds)
+
+
+@pytest.mark.parametrize(
+    ("name", "seed"), [("append_puts_it_first", 1), ("cells_are_one", 1), ("nothing_comes_next", 0)]
+)
+def test_a_seeded_error_about_a_source_s_words_is_found(name: str, seed: int) -> None:
+    source = SOURCES[source_of(name)]
+    with ERRORS[name].planted():
+        assert judge(Random(seed), every=False, source=source).contradicted
 
 
 @pytest.mark.slow
@@ -86,7 +112,7 @@ def test_totals_are_json() -> None:
 )
 def test_a_seeded_error_is_found(name: str, seeds: range) -> None:
     with ERRORS[name].planted():
-        found = (judge(Random(seed), every=False) for seed in seeds)
+        found = (judge(Random(seed), every=False, source=SOURCES[source_of(name)]) for seed in seeds)
         assert any(judged.contradicted for judged in found)
 
 
@@ -103,7 +129,7 @@ def test_an_error_is_looked_for_until_a_system_shows_it(capsys: pytest.CaptureFi
 
 
 def test_every_error_can_be_seeded_where_variables_are_shared() -> None:
-    drawn = draw(Random(0), share=1.0)
+    drawn = draw(Random(0), SHARING)
     assert not isinstance(drawn, str)
     for name, error in ERRORS.items():
         with error.planted():
@@ -121,5 +147,5 @@ def test_every_error_can_be_seeded_where_variables_are_shared() -> None:
 )
 def test_a_seeded_error_about_shared_variables_is_found(name: str, seeds: range) -> None:
     with ERRORS[name].planted():
-        found = (judge(Random(seed), every=False, share=1.0) for seed in seeds)
+        found = (judge(Random(seed), every=False, source=SHARING) for seed in seeds)
         assert any(judged.contradicted for judged in found)
