@@ -61,7 +61,7 @@ def test_nothing_proved_of_systems_with_shared_variables_is_violated(seeds: rang
 @pytest.mark.parametrize(
     "seeds",
     [
-        range(2),
+        range(1),
         pytest.param(range(100, 108), marks=pytest.mark.long),
         pytest.param(range(1000, 1500), marks=pytest.mark.slow),
     ],
@@ -71,15 +71,6 @@ def test_nothing_proved_of_values_of_several_parts_and_lines_is_violated(source:
     judged = [judge(Random(seed), source=SOURCES[source]) for seed in seeds]
     assert not [seed for seed, found in zip(seeds, judged, strict=True) if found.contradicted]
     assert sum(found.claims for found in judged) > 2 * len(seeds)
-
-
-@pytest.mark.parametrize(
-    ("name", "seed"), [("append_puts_it_first", 1), ("cells_are_one", 1), ("nothing_comes_next", 0)]
-)
-def test_a_seeded_error_about_a_source_s_words_is_found(name: str, seed: int) -> None:
-    source = SOURCES[source_of(name)]
-    with ERRORS[name].planted():
-        assert judge(Random(seed), every=False, source=source).contradicted
 
 
 @pytest.mark.slow
@@ -102,6 +93,9 @@ def test_totals_are_json() -> None:
     [
         ("no_local_events", range(1)),
         ("nobody_recovers", range(5, 6)),
+        ("append_puts_it_first", range(1, 2)),
+        ("cells_are_one", range(1, 2)),
+        ("nothing_comes_next", range(1)),
         *(
             pytest.param(
                 name, range(441), marks=[pytest.mark.slow, *([] if error.found_by["differential"] else [MISSED])]
