@@ -196,11 +196,14 @@ def _try(file: Path, action: HandlerAction, first: bool) -> int | None:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _guarded(file.with_name("guard")):
             want(file.with_name("wanted.json"), action)
-    lock = files.lock(file)
-    if lock is None:
+    if (lock := files.lock(file)) is None:
         _end(file, action.on)
-    else:
+        return None
+    try:
         write_file(file.with_name(TOLD), _variables(action))
+    except BaseException:
+        os.close(lock)
+        raise
     return lock
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import signal
@@ -23,6 +24,7 @@ from leasehold.impl import descriptors, files
 from leasehold.impl.handlers import command, processes
 from leasehold.impl.handlers.command import CommandHandler
 from leasehold.impl.handlers.handler import Done, HandlerAction, HandlerError, NotBegun, Stale
+from leasehold.impl.handlers.place import write_file
 from tests.impl.scarce import ERRORS, fails_with, few_descriptors
 from tests.waiting import wait_until
 
@@ -223,6 +225,22 @@ def test_a_probe_has_the_variables_of_the_last_action(tmp_path: Path) -> None:
         asyncio.run(handler.act(replace(action(verb), index=index, type="node")))
         assert asyncio.run(handler.probe("u-0")) == {"told": f"probe {index} node"}
     assert asyncio.run(handler.probe("u-1")) == {"told": "probe  "}
+
+
+def test_what_cannot_be_written_down_leaves_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    handler = CommandHandler(directory=tmp_path / "locks", setup="true")
+    asyncio.run(handler.act(action()))
+
+    def full(file: Path, value: object) -> None:
+        if file.name == "told.json":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write_file(file, value)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as context:
+        context.setattr(command, "write_file", full)
+        with pytest.raises(NotBegun, match="cannot be written: No space left"):
+            asyncio.run(handler.act(action(number=2)))
+    assert asyncio.run(asyncio.wait_for(handler.act(action(number=2)), 5)).well
 
 
 def test_a_probe(tmp_path: Path) -> None:
