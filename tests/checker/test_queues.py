@@ -38,7 +38,7 @@ def drawn(folder: Path, first: int) -> System:
 
 SEEDS = [
     *range(3),
-    *(pytest.param(n, marks=pytest.mark.long if n < 8 else pytest.mark.slow) for n in range(3, 40)),
+    *(pytest.param(n, marks=pytest.mark.long if n < 5 else pytest.mark.slow) for n in range(3, 40)),
 ]
 
 

@@ -42,7 +42,7 @@ def drawn(folder: Path, kind: str, first: int) -> System:
 by_chance = pytest.mark.parametrize(
     ("kind", "seed"),
     [
-        pytest.param(kind, n, marks=[] if n <= (kind == "nested") else pytest.mark.long if n < 8 else pytest.mark.slow)
+        pytest.param(kind, n, marks=[] if n <= (kind == "nested") else pytest.mark.long if n < 4 else pytest.mark.slow)
         for kind, several in (("sequences", 40), ("nested", 60))
         for n in range(several)
     ],

@@ -21,6 +21,7 @@ from leasehold.spec.language import expression as x
 from leasehold.spec.language.conditions import folded, opposite
 from leasehold.spec.language.render.evaluate import Context, evaluate
 from tests.checker.verify.databases import KINDS, Database, database
+from tests.sampled import one_in
 from tests.spec.language.test_readings import (
     APPLICATIONS,
     EXAMPLES,
@@ -201,8 +202,10 @@ STEPS = (
 )
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("text", [*SAME_NAMES, *OUTER_AGGREGATES, *DIVISIONS, *NESTED, *MESSAGES, *STEPS])
+SELDOM_DRAWN = [*SAME_NAMES, *OUTER_AGGREGATES, *DIVISIONS, *NESTED, *MESSAGES, *STEPS]
+
+
+@pytest.mark.parametrize("text", one_in(4, SELDOM_DRAWN, one=[pytest.mark.long], others=pytest.mark.slow))
 @settings(EXAMPLES, max_examples=6)
 @given(data=st.data())
 def test_what_is_seldom_drawn(db: Database, world: World, text: str, data: st.DataObject) -> None:
