@@ -61,6 +61,7 @@ ROUNDS = 3  # of setup and teardown, so that what grows is seen
 LONGEST = 6  # steps of a sequence by chance
 PLAY_SECONDS = 180.0  # for one sequence, at most
 SHRINK_SECONDS = 60.0
+MOST_PROGRAMS = 8  # of a verb, each of which cannot be executed once
 SPARE = 20  # further ones that are asked of chance, as some will have been tried before
 CONFIRMED = 3  # plays of the shortest sequence
 
@@ -249,6 +250,7 @@ class Harness:
         self.memory: dict[bytes, Played] = {}
         self.chance = random.Random(options.seed)
         self._calls: dict[str, dict[str, int]] = {}
+        self._programs: dict[str, list[str]] = {}
         self.learned = set[bytes]()
         self._began = time.monotonic()
 
@@ -326,6 +328,7 @@ class Harness:
             orders[1] = orders[1] * 2
         shapes = list[Counter[Any]]()
         shared = list[set[str]]()
+        sizes = list[dict[Any, int]]()
         for order in orders:
             played = self._learn(Steps(tuple(order)))
             if not order:
@@ -333,6 +336,7 @@ class Harness:
                 continue
             shape, addresses = played.shapes[-1]
             shapes.append(shape)
+            sizes.append(played.sizes[-1])
             both = [addresses[unit] for unit in busy]
             shared.append(set.intersection(*both) if len(both) > 1 else set())
         keys = {key for shape in shapes for key in shape}
@@ -348,7 +352,9 @@ class Harness:
             elif kind in FILES and (over or (unit == NOBODY and down)):
                 least.pop(key, None)  # what may stay need not
         known = set.intersection(*shared) if shared else set()
-        self.expected[vector] = ExpectedShape(least, most, known)
+        alike = dict(set.intersection(*(set(some.items()) for some in sizes))) if sizes else {}
+        up = {key: size for key, size in alike.items() if vector[key[1]] not in (*DOWN, FRESH)}
+        self.expected[vector] = ExpectedShape(least, most, known, up)
         return self.expected[vector]
 
     def _learn(self, steps: Steps) -> Played:
@@ -370,7 +376,7 @@ class Harness:
             if played.broken:
                 self.tried.strace = False  # it may not trace here
                 return
-            self._calls[verb] = played.calls
+            self._calls[verb], self._programs[verb] = played.calls, sorted(played.programs)[:MOST_PROGRAMS]
             for call, count in played.calls.items():
                 self.tried.calls[call] = max(count, self.tried.calls.get(call, 0))
 
@@ -516,6 +522,10 @@ class Harness:
                         )
                     ),
                 )
+                yield (
+                    "another unit",
+                    Steps((HandlerStep(self._up), HandlerStep(self._up, unit), HandlerStep(self._up))),
+                )
         for first, second in product(verbs, verbs):
             if second not in CHANGE:
                 yield "side by side", Steps((*self._before(first, 0)[:-1], HandlerStep(first, beside=second)))
@@ -524,6 +534,13 @@ class Harness:
         for first, second in product(verbs, verbs):
             if first != second:
                 yield "an old number", Steps((*self._before(second, 0), HandlerStep(first, old=True)))
+        for verb in verbs:
+            for program in self._programs.get(verb, []):
+                fault = HandlerFault("error", call="execve", program=program)
+                yield (
+                    "failing tools",
+                    Steps((*self._before(verb, 0)[:-1], HandlerStep(verb, fault=fault), HandlerStep(verb))),
+                )
         for turn in range(3):
             for verb, who in product(verbs, WHO):
                 fault = self._kill(verb, who)

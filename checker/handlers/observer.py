@@ -108,6 +108,14 @@ class WorldSnapshot:
         """The number of things of each kind and plain name."""
         return Counter(map(self.key, self.things))
 
+    def sizes(self, least: int) -> dict[Key, int]:
+        """The bytes of files of units, of `least` and more; not of those that share a key."""
+        found: dict[Key, set[int]] = {}
+        for thing in self.things:
+            if thing.kind == "file" and thing.unit != NOBODY:
+                found.setdefault(self.key(thing), set()).add(int(thing.identity.split()[1]))
+        return {key: size for key, (size, *others) in found.items() if not others and size >= least}
+
     @property
     def identities(self) -> list[tuple[str, str, str]]:
         return sorted((thing.kind, thing.name, thing.identity) for thing in self.things)
@@ -297,7 +305,7 @@ class WorldObserver:
             for name in sorted(names):
                 path = f"{above}/{name}"
                 inner = path[len(layer.upper) :]
-                if name.startswith(GUEST):
+                if name.lstrip(".").startswith(GUEST):
                     continue
                 with suppress(OSError):
                     status = os.lstat(path)
@@ -329,7 +337,7 @@ class WorldObserver:
             for name in below:
                 yield self._thing("folder", f"{above}/{name}")
             for name in sorted(names):
-                if not name.startswith(GUEST):
+                if not name.lstrip(".").startswith(GUEST):
                     with suppress(OSError):
                         path = f"{above}/{name}"
                         yield self._file("file", path, path, os.lstat(path))

@@ -81,11 +81,13 @@ class ExpectedShape:
     Attributes:
         least, most: of each key.
         shared: addresses that stand with several units all the same.
+        sizes: the bytes of large files of units, where undisturbed actions always make as many.
     """
 
     least: dict[Key, int]
     most: dict[Key, int]
     shared: set[str] = field(default_factory=set)
+    sizes: dict[Key, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -106,14 +108,18 @@ class Played:
     Attributes:
         findings: the first fault that was found, with what was found at the same moment.
         shapes: where `learn`: after each step, with addresses of each unit.
+        sizes: where `learn`: the bytes of large files, after each step.
         seconds: that each verb took undisturbed.
         calls: where `trace`: how often, at most, a process makes each call.
+        programs: where `trace`: the paths of those that are executed.
         actions, crashes: how many there were.
         broken: the world or the handler could not be had; in words.
     """
 
     findings: list[HandlerFinding] = field(default_factory=list)
     shapes: list[tuple[Counter[Key], list[set[str]]]] = field(default_factory=list)
+    sizes: list[dict[Key, int]] = field(default_factory=list)
+    programs: set[str] = field(default_factory=set)
     seconds: dict[str, list[float]] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)
     actions: int = 0
@@ -305,6 +311,7 @@ class SequencePlayer:
                     self._strict(snapshot, unit)
             addresses = [snapshot.addresses(unit) for unit in range(self.setting.units)]
             self.result.shapes.append((snapshot.shape, addresses))
+            self.result.sizes.append(snapshot.sizes(VOLUME))
 
     def _stable(self) -> WorldSnapshot:
         deadline, last = time.monotonic() + SETTLE, self.observer.look()
@@ -341,8 +348,10 @@ class SequencePlayer:
         counts = Counter[tuple[str, str]]()
         with open(log, errors="replace") as file:
             for line in file:
-                if matched := re.match(r"(\d+)\s+([a-z0-9_]+)\(", line):
+                if matched := re.match(r"(\d+)\s+([a-z0-9_]+)\((?:\"(/[^\"]+)\")?", line):
                     counts[matched[1], matched[2]] += 1
+                    if matched[2] == "execve" and matched[3] and line.endswith(" = 0\n"):
+                        self.result.programs.add(matched[3])
         for (_, call), count in counts.items():
             self.result.calls[call] = max(count, self.result.calls.get(call, 0))
 
@@ -500,6 +509,7 @@ class SequencePlayer:
             signals = "SIGKILL" if fault.who == "tool" else "SIGSTOP"
             what = f"error={fault.errno}" if fault.kind == "error" else f"signal={signals}"
             inject = ["-e", f"trace=?{fault.call}", "-e", f"inject=?{fault.call}:{what}:when={fault.nth}"]
+            inject += ["-P", fault.program] if fault.program else []
             tracer = self._strace(actor, inject, log)
         asked = [(u, actor.begin({"action": self._action(step.verb, u, self._next(u), actor)})) for u in step.units]
         self.result.actions += len(asked)
@@ -693,6 +703,9 @@ class SequencePlayer:
                 extra[key] = (there, most)
             if there < least:
                 missing[key] = (there, least)
+        for key, size in snapshot.sizes(0).items() if expected.sizes else ():
+            if key[1] not in unsettled and size < expected.sizes.get(key, 0):
+                missing[f"bytes of {key[0]}", *key[1:]] = (size, expected.sizes[key])
         return extra, missing
 
     @staticmethod
@@ -791,10 +804,10 @@ class SequencePlayer:
                 break
             with suppress(OSError):
                 if os.path.isdir(place) and not set(os.listdir(place)) - {"lost+found"}:
-                    path = f"{place}/{GUEST}"
-                    with open(path, "wb") as file:
-                        file.write(text)
-                    self.written.append(Written(path, unit, 0, text))
+                    for path in (f"{place}/{GUEST}", f"{place}/.{GUEST}"):
+                        with open(path, "wb") as file:
+                            file.write(text)
+                        self.written.append(Written(path, unit, 0, text))
                     written += 1
         for thing in snapshot.of(unit, "file"):
             with suppress(OSError):

@@ -64,6 +64,7 @@ class HandlerFault(Struct, frozen=True, forbid_unknown_fields=True, omit_default
         kind: `kill`: SIGKILL; `error`: a system call fails; `cancel`: the time limit of the action is over.
         who: is killed (WHO).
         call: the system call at which it strikes; empty: at a moment.
+        program: whose execution it strikes, where `call` is `execve`; empty: of any program.
         nth: which of those calls, of a process.
         errno: of the error, by name.
         at: the moment, as a share of the time that the action takes undisturbed.
@@ -72,6 +73,7 @@ class HandlerFault(Struct, frozen=True, forbid_unknown_fields=True, omit_default
     kind: Literal["kill", "error", "cancel"]
     who: Who = "all"
     call: Annotated[str, Meta(pattern=r"^[a-z0-9_]*$")] = ""
+    program: str = ""
     nth: Annotated[int, Meta(ge=1)] = 1
     errno: Annotated[str, Meta(pattern=r"^E[A-Z0-9]+$")] = "EIO"
     at: Annotated[float, Meta(ge=0, le=4)] = 0.5
@@ -80,6 +82,8 @@ class HandlerFault(Struct, frozen=True, forbid_unknown_fields=True, omit_default
         place = f"at its {_ordinal(self.nth)} {self.call}" if self.call else f"at {self.at:.0%} of its time"
         if self.kind == "cancel":
             return f"cancelled at {self.at:.0%} of its time"
+        if self.program:
+            return f"in which {self.program} cannot be executed ({self.errno})"
         if self.kind == "error":
             return f"whose {_ordinal(self.nth)} {self.call} fails with {self.errno}"
         return f"killed {place} ({WHO[self.who]})"
