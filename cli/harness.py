@@ -19,8 +19,8 @@ from leasehold.checker.handlers.harness import (
     verify_handler,
 )
 from leasehold.checker.handlers.sequence import FindingKind, read_replay, write_replay
-from leasehold.checker.handlers.shipped import shipped_handlers
-from leasehold.checker.handlers.target import HandlerTarget, target_of
+from leasehold.checker.handlers.shipped import shipped_handlers, target_named
+from leasehold.checker.handlers.target import HandlerTarget
 from leasehold.cli.common import Exit, end_as_interrupted, json_option, make_folder, print_json, say, verb, writing
 from leasehold.cli.progress import Status
 from leasehold.impl.handlers.handler import HandlerError
@@ -60,7 +60,7 @@ def _kinds(ctx: click.Context, param: click.Parameter, text: str) -> tuple[str, 
 
 @verb(refusals=_REFUSALS)
 @click.argument("handlers", nargs=-1, metavar="[HANDLER]...")
-@click.option("--all", "all_", is_flag=True, help="Try every handler that is shipped.")
+@click.option("--all", "all_", is_flag=True, help="Try every handler that is shipped, and every driver.")
 @click.option(
     "--sequences",
     type=click.IntRange(1),
@@ -101,7 +101,12 @@ def _kinds(ctx: click.Context, param: click.Parameter, text: str) -> tuple[str, 
     metavar="DIR",
     help="Folder for failing sequences; default: the working folder.",
 )
-@click.option("--report", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write a page (HTML).")
+@click.option(
+    "--report",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write a page: HTML, or Markdown to a file *.md.",
+)
 @click.option(
     "--replay",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -153,7 +158,7 @@ def harness(
         return _replay(replay, handlers, options, as_json)
     if bool(handlers) == all_:
         raise click.UsageError("name a handler, or give --all; `leasehold harness --help` has examples")
-    targets, left_out = [target_of(one, verbs, data, properties, answers) for one in handlers], []
+    targets, left_out = [target_named(one, verbs, data, properties, answers) for one in handlers], []
     if all_:
         for one in shipped_handlers(str(Path.cwd())):
             if one.target is None:
@@ -166,9 +171,12 @@ def harness(
         make_folder(report.parent, report)
     results: list[Tried] = []
     with Status("starting") as status:
-        for target in targets:
-            tried = verify_handler(target, options, lambda *words, target=target: status.show(target.given, *words))
+        for number, target in enumerate(targets, 1):
+            name = f"{target.given} ({number} of {len(targets)})" if len(targets) > 1 else target.given
+            tried = verify_handler(target, options, lambda *words, name=name: status.show(name, *words))
             results.append(tried)
+            if as_json and len(targets) > 1:
+                status.say(report_harness.headline(tried))
             if not as_json:
                 status.clear()
                 for line in report_harness.text(tried, _files(tried, out)):
@@ -188,7 +196,8 @@ def harness(
         print_json({"handlers": [report_harness.json_of(tried) for tried in results], "not_tried": skipped})
     if report is not None:
         with writing(report):
-            report.write_text(report_harness.page(results, left_out), encoding="utf-8")
+            written = report_harness.markdown if report.suffix == ".md" else report_harness.page
+            report.write_text(written(results, left_out), encoding="utf-8")
     if any(tried.broken for tried in results):
         return Exit.BAD_SPEC
     if any(tried.interrupted for tried in results):
@@ -211,7 +220,7 @@ def _files(tried: Tried, out: Path | None) -> list[str]:
 def _replay(path: Path, handlers: tuple[str, ...], options: Options, as_json: bool) -> Exit:
     """Plays a sequence from a file; of another handler, where one is named."""
     replay = read_replay(path)
-    target: HandlerTarget = target_of(handlers[0] if handlers else replay.handler, replay.verbs, replay.data)
+    target: HandlerTarget = target_named(handlers[0] if handlers else replay.handler, replay.verbs, replay.data)
     options = Options(
         1, options.seconds, units=replay.units, limit=options.limit, skip=options.skip, isolate=options.isolate
     )

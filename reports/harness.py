@@ -1,4 +1,4 @@
-"""Verdicts of the harness for handlers: as text, as JSON, and as a page that fetches nothing."""
+"""Verdicts of the harness for handlers: as text, as JSON, as a page that fetches nothing, and as Markdown."""
 
 from __future__ import annotations
 
@@ -14,6 +14,18 @@ from leasehold.impl.words import counted, visible
 
 MEANINGS = {kind.value: kind.meaning for kind in FindingKind}
 SHOWN = 8  # lines of a difference
+
+
+def verdict(tried: Tried) -> str:
+    """The verdict in a word or two."""
+    if tried.broken:
+        return "not tried"
+    return "failed" if tried.failures else "interrupted" if tried.interrupted else "passed"
+
+
+def kill_points(tried: Tried) -> int:
+    """Counts the points at which something was killed: system calls, and moments."""
+    return sum(count for point, count in tried.points.items() if point.startswith("kill "))
 
 
 def headline(tried: Tried) -> str:
@@ -78,12 +90,14 @@ def json_of(tried: Tried) -> dict[str, Any]:
     return {
         "handler": tried.target.given,
         "digest": tried.digest,
+        "verdict": verdict(tried),
         "passed": tried.passed,
         "broken": tried.broken,
         "verbs": list(tried.target.verbs),
         "skipped": list(tried.options.skip),
         "sequences": tried.sequences,
         "by_kind_of_sequence": dict(tried.counts),
+        "kill_points": kill_points(tried),
         "points": dict(sorted(tried.points.items())),
         "actions": tried.actions,
         "crashes": tried.crashes,
@@ -102,6 +116,41 @@ def json_of(tried: Tried) -> dict[str, Any]:
             for failure in tried.failures
         ],
     }
+
+
+MARKDOWN = """# Handlers, verified
+
+`leasehold harness --all` tries each handler that is shipped, and each driver in a composition
+([shipped.yaml](../checker/handlers/shipped.yaml)), {seconds:g} s each at most and {sequences:,} sequences ([what is
+tried, and how it is judged](../docs/reference/harness.md)). A kill point is a system call, or a moment, at which an
+actor, its tools or one process was killed; a failing call is one that an error was injected into.
+"""
+
+
+def markdown(results: Sequence[Tried], skipped: Sequence[tuple[str, str]] = ()) -> str:
+    """A page of Markdown, as `page`."""
+    options = results[0].options if results else None
+    head = (
+        MARKDOWN.format(seconds=options.seconds, sequences=options.sequences) if options else "# Handlers, verified\n"
+    )
+    lines = [
+        head,
+        "| handler | verdict | sequences | actions | kill points | failing calls | seconds |",
+        "|---|---|---:|---:|---:|---:|---:|",
+    ]
+    for tried in results:
+        found = ", ".join(failure.finding.kind for failure in tried.failures) or tried.broken
+        told = f"{verdict(tried)}{f': {found}' if found else ''}{', cut short by its time' if tried.cut else ''}"
+        errors = sum(count for point, count in tried.points.items() if point.startswith("error "))
+        figures = (tried.sequences, tried.actions, kill_points(tried), errors, round(tried.elapsed))
+        lines.append(f"| {tried.target.given} | {visible(told)} | {' | '.join(f'{n:,}' for n in figures)} |")
+    lines += ["", "Not tried:", "", *(f"- {name}: {visible(reason)}." for name, reason in skipped)] if skipped else []
+    for tried in results:
+        for failure in tried.failures:
+            lines += ["", f"## {tried.target.given}", "", "```text", *_failure(failure), "```"]
+    seeds = ", ".join(sorted({str(tried.options.seed) for tried in results}))
+    how = "; ".join(dict.fromkeys(_how(tried).removesuffix("; cut short by its time").strip("; ") for tried in results))
+    return "\n".join([*lines, "", f"Seed {seeds}{f'; {how}' if how else ''}.", ""])
 
 
 STYLE = """

@@ -26,6 +26,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from leasehold.checker.handlers.observer import GUEST, NOBODY, Key, Names, Thing, WorldObserver, WorldSnapshot
@@ -37,6 +38,7 @@ from leasehold.impl import files
 
 FILES = ("file", "folder")
 INDICES = (1, 10, 11, 110)  # of the units: the name of one begins another's, as a handler may not have in mind
+GROUP_SECONDS = 5.0  # until the killed processes of a control group have ended
 ENDING = ("process", "mount", "network namespace", "loop device", "volume", "link", "address", "control group")
 TRIES = 3  # of an action that comes after a fault
 SETTLE, LINGER, ORPHANS = 2.0, 0.6, 4.0  # seconds: for things to come; to go; and while orphans may be at work
@@ -941,27 +943,38 @@ class SequencePlayer:
         raise FoundFault
 
     def _end(self) -> None:
-        """Ends what would outlive the world: loop devices, and mounts that hold them."""
-        with suppress(Exception):
-            snapshot = self.observer.look()
-            for actor in self.actors:
-                actor.end()
-            if not self.world.isolated:
-                return
-            loops = [thing for thing in snapshot.things if thing.kind == "loop device"]
-            groups = [thing.name for thing in snapshot.things if thing.kind == "control group"]
-            for thing in (*snapshot.things,) if loops or groups else ():
-                if thing.kind == "process":
-                    with suppress(OSError):
-                        os.kill(int(thing.identity.split()[0]), signal.SIGKILL)
-                if thing.kind == "mount":
-                    unmount(thing.name.rpartition(" (")[0])
-            for thing in loops:
-                subprocess.run(["losetup", "-d", f"/dev/{thing.identity}"], capture_output=True, check=False)
-            time.sleep(0.05 if groups else 0)
-            for group in sorted(groups, key=len, reverse=True):
+        """Ends what would outlive the world: loop devices, mounts that hold them, and control groups."""
+        for actor in self.actors:
+            actor.end()
+        if not self.world.isolated:
+            return
+        snapshot = self.observer.look()
+        loops = [thing for thing in snapshot.things if thing.kind == "loop device"]
+        groups = [thing.name for thing in snapshot.things if thing.kind == "control group"]
+        for thing in (*snapshot.things,) if loops or groups else ():
+            if thing.kind == "process":
                 with suppress(OSError):
-                    os.rmdir(group)
+                    os.kill(int(thing.identity.split()[0]), signal.SIGKILL)
+            if thing.kind == "mount":
+                unmount(thing.name.rpartition(" (")[0])
+        for thing in loops:
+            subprocess.run(["losetup", "-d", f"/dev/{thing.identity}"], capture_output=True, check=False)
+        _remove_groups(groups)
+
+
+def _remove_groups(groups: Sequence[str]) -> None:
+    """Ends the processes of control groups and removes the groups, as the next world would take them for its own."""
+    left, deadline = sorted(groups, key=len, reverse=True), time.monotonic() + GROUP_SECONDS
+    while left and time.monotonic() < deadline:
+        for group in [*left]:
+            with suppress(OSError):
+                for pid in Path(group, "cgroup.procs").read_text().split():
+                    os.kill(int(pid), signal.SIGKILL)
+            with suppress(OSError):
+                os.rmdir(group)
+            if not os.path.exists(group):
+                left.remove(group)
+        time.sleep(0.01 if left else 0)
 
 
 def _names_of(token: str, unit: int) -> list[str]:

@@ -39,11 +39,10 @@ start() {
         done
         exec setsid sleep infinity
     ) </dev/null >/dev/null 2>&1 &
-    for ((turn = 0; turn < 500; turn++)); do
-        if is_up; then return 0; fi
+    until is_up; do
+        kill -0 $! 2>/dev/null || return 1 # it has ended
         sleep 0.01
     done
-    return 1
 }
 
 case $LEASEHOLD_VERB in

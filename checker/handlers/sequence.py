@@ -64,19 +64,19 @@ class HandlerFault(Struct, frozen=True, forbid_unknown_fields=True, omit_default
         kind: `kill`: SIGKILL; `error`: a system call fails; `cancel`: the time limit of the action is over.
         who: is killed (WHO).
         call: the system call at which it strikes; empty: at a moment.
-        program: whose execution it strikes, where `call` is `execve`; empty: of any program.
         nth: which of those calls, of a process.
         errno: of the error, by name.
         at: the moment, as a share of the time that the action takes undisturbed.
+        program: whose execution it strikes, where `call` is `execve`; empty: of any program.
     """
 
     kind: Literal["kill", "error", "cancel"]
     who: Who = "all"
     call: Annotated[str, Meta(pattern=r"^[a-z0-9_]*$")] = ""
-    program: str = ""
     nth: Annotated[int, Meta(ge=1)] = 1
     errno: Annotated[str, Meta(pattern=r"^E[A-Z0-9]+$")] = "EIO"
     at: Annotated[float, Meta(ge=0, le=4)] = 0.5
+    program: str = ""
 
     def __str__(self) -> str:
         place = f"at its {_ordinal(self.nth)} {self.call}" if self.call else f"at {self.at:.0%} of its time"

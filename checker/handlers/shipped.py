@@ -1,7 +1,8 @@
-"""The handlers that are shipped, and how each is tried: shipped.yaml, held against the table of plug-ins."""
+"""The handlers that are shipped, and how each is tried: shipped.yaml, held against the tables of plug-ins."""
 
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct, convert
 
-from leasehold.checker.handlers.target import SITE, HandlerTarget
+from leasehold.checker.handlers.target import SITE, HandlerTarget, target_of
 from leasehold.impl import files
 from leasehold.impl.policy import plugins
 
@@ -17,46 +18,69 @@ from leasehold.impl.policy import plugins
 class Row(Struct, frozen=True, forbid_unknown_fields=True):
     """A row of shipped.yaml."""
 
+    handler: str = ""
     settings: dict[str, Any] = {}
     verbs: tuple[str, ...] = SITE
     needs: dict[str, str] = {}
+    root: bool = False
     left_out: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Shipped:
-    """A handler that is shipped.
+    """A handler that is shipped, or a composition.
 
     Attributes:
+        handler: the handler's name in a configuration.
         target: None where it is not tried.
         skipped: why not; with the package to install.
     """
 
     name: str
+    handler: str
     target: HandlerTarget | None
     skipped: str = ""
 
 
 def shipped_handlers(folder: str) -> list[Shipped]:
-    """All of them; one that the table does not know is tried with a `directory`, if it takes one and nothing else."""
-    rows = {name: convert(row, Row) for name, row in files.table("leasehold.checker.handlers", "shipped.yaml").items()}
-    return [_shipped(name, rows.get(name), folder) for name in plugins.BUILT_IN["handler"]]
+    """All of them; one that the table does not know is tried with a `directory`, if it takes one and nothing else.
+
+    Args:
+        folder: where they work.
+    """
+    table = files.table("leasehold.checker.handlers", "shipped.yaml")
+    rows = {name: convert(row, Row) for name, row in table.items()}
+    guessed = {name: _guessed(name) for name in plugins.BUILT_IN["handler"] if name not in rows}
+    return [_shipped(name, row, os.path.abspath(folder)) for name, row in (rows | guessed).items()]
 
 
-def _shipped(name: str, row: Row | None, folder: str) -> Shipped:
-    if row is None:
-        row = _guessed(name)
-    if row.left_out:
-        return Shipped(name, None, row.left_out)
-    missing = {program: package for program, package in row.needs.items() if shutil.which(program) is None}
-    if missing:
-        words = ", ".join(f"{program} is missing; install {package}" for program, package in missing.items())
-        return Shipped(name, None, words)
+def target_named(given: str, *rest: Any) -> HandlerTarget:
+    """A handler as a command line names it: one of the table, by its name alone, or as `target_of` takes it.
+
+    Raises:
+        HandlerError, PluginError: it is none.
+    """
+    if not Path(given).exists():
+        for one in shipped_handlers(os.getcwd()):
+            if one.name == given and one.target is not None:
+                return one.target
+    return target_of(given, *rest)
+
+
+def _shipped(name: str, row: Row, folder: str) -> Shipped:
+    handler = row.handler or name
+    lacks = [row.left_out] if row.left_out else []
+    if not lacks:
+        lacks = ["it needs root"] if row.root and os.geteuid() else []
+        missing = {program: package for program, package in row.needs.items() if shutil.which(program) is None}
+        lacks += [f"{program} is missing; install {package}" for program, package in missing.items()]
+    if lacks:
+        return Shipped(name, handler, None, ", ".join(lacks))
     own = str(Path(__file__).resolve().parent)
     settings = {
         key: value.replace("{folder}", own) if isinstance(value, str) else value for key, value in row.settings.items()
     }
-    return Shipped(name, HandlerTarget(name, {"*": (name, settings)}, folder, row.verbs))
+    return Shipped(name, handler, HandlerTarget(name, {"*": (handler, settings)}, folder, row.verbs))
 
 
 def _guessed(name: str) -> Row:

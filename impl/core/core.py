@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from typing import Any, TypeAlias
 
@@ -23,6 +23,7 @@ Answers: TypeAlias = Mapping[str, Callable[[Record], tuple[str, ...]]]
 Wakes: TypeAlias = Mapping[str, Callable[[Record], int]]
 Named: TypeAlias = tuple[tuple[str, Type], ...]  # fields by name, in their order
 _NUMBERS = (t.Int, t.Time, t.Instance)
+FIRSTS = 4096  # first records of a role that are remembered
 
 
 class CoreError(Exception):
@@ -130,6 +131,7 @@ class Core:
     step: Step = field(init=False)
     names: tuple[str, ...] = field(init=False)
     _field_names: tuple[str, ...] = field(init=False)
+    _alone: Callable[[int], Record] = field(init=False, compare=False)  # first records, without subsidiary machines
     _limited: list[tuple[int, int, int]] = field(init=False, compare=False)  # numbers: position, least, greatest
     # Where things are in a record.
     data_at: int = field(init=False)
@@ -151,6 +153,7 @@ class Core:
         ended = {event: state_epoch + 1 + i for i, events in enumerate(self.since.values()) for event in events}
         step = step_of(self.table, first + 1, state_epoch, ended, self.heard_answers, self.work, self.beside)
         object.__setattr__(self, "step", step)
+        object.__setattr__(self, "_alone", lru_cache(FIRSTS)(self._make_first))
         places: dict[str, Any] = {
             "data_at": 1 + len(own),
             "sent_at": first,
@@ -172,6 +175,9 @@ class Core:
 
     def first(self, instance: int = 0, below: tuple[Machines, ...] = ()) -> Record:
         """The record of a machine that nothing has happened to; `below` are the subsidiary machines that it sees."""
+        return (*self._alone(instance), *below)
+
+    def _make_first(self, instance: int) -> Record:
         own = (instance,) if self.indexed else ()
         none: Any = Numbers() if self.dynamic_neighbours else (0,) * len(self.neighbours)
         numbers = () if self.subsidiary else (none, none)
@@ -183,7 +189,6 @@ class Core:
             *numbers,
             0,
             *(0 for _ in self.since),
-            *below,
         )
 
     @property

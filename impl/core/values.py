@@ -8,7 +8,7 @@ that differ from its `rest`, in a run (`SparseMap`) as in the model. All others 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -40,7 +40,7 @@ def to_plain(kind: t.Type, value: t.Value) -> Plain:
             cells = sorted(value.items()) if isinstance(value, Sparse) else enumerate(value)
             return {t.show(key, number): to_plain(of, v) for number, v in cells if v != rest}
         case t.Map(of=of) | t.Seq(of=of) if of is not None:
-            return [to_plain(of, v) for v in value]
+            return _each(to_plain, of, value)
         case t.Option(of=of) if of is not None and value is not None:
             return to_plain(of, value)
     return value
@@ -90,7 +90,7 @@ def from_plain(kind: t.Type, plain: Plain) -> t.Value:
                 return _sparse(kind, {from_plain(key, name): from_plain(of, v) for name, v in _by_name(plain)})
         case t.Map(key=key, of=of):
             if isinstance(plain, list | tuple) and len(plain) == len(t.members(key)):
-                return tuple(from_plain(of, v) for v in plain)
+                return tuple(_each(from_plain, of, plain))
         case t.Seq(of=of, most=most) if of is not None:
             if isinstance(plain, list | tuple):
                 if len(plain) > most:
@@ -101,6 +101,12 @@ def from_plain(kind: t.Type, plain: Plain) -> t.Value:
         case t.Option(of=of) if of is not None:
             return from_plain(of, plain)
     raise ValueFault(f"{_short(plain)} is no {kind}")
+
+
+def _each(convert: Callable[[t.Type, Any], Any], of: t.Type, values: Sequence[Any]) -> list[Any]:
+    """Values, each converted; one object that stands at many places, as a default does, is converted once."""
+    converted = {place: convert(of, value) for place, value in {id(value): value for value in values}.items()}
+    return [converted[id(value)] for value in values]
 
 
 def _by_name(plain: Mapping[Any, Plain]) -> Iterator[tuple[str, Plain]]:

@@ -279,11 +279,13 @@ class _Action:
         self.handler, self.place, self.action, self.tools = handler, place, action, tools
         self.made = read_made(place)
         self.changed: list[tuple[MadePart, dict[str, Any]]] = []  # what this action has changed, and from what
+        self.unlisted = False  # whether the list on disk says less than is known
 
     def do(self) -> Done:
         if self.action.verb in DOWN:
             kept = self._remove(self.made.parts, ending=True)
             self._list()
+            self.place.sweep(self.place.wanted, self.place.folder / MADE)
             return Done(True, "; ".join(["nothing is left of it", *kept]), {"up": False})
         if self.made.parts and self.made.lease != self.action.lease:
             self._remove(self.made.parts, ending=True)
@@ -317,7 +319,8 @@ class _Action:
             found = self._bring_up_part(plan, filled(plan.settings, values | facts))
             facts |= {f"{plan.name}.{name}": found.get(name, "") for name in plan.driver.facts}
         if not self.made.whole:
-            self.made.whole = self.made.served = True
+            self.made.whole = self.made.served = self.unlisted = True
+        if self.unlisted:
             self._list()
         self.handler.point("whole")
         return facts
@@ -350,8 +353,8 @@ class _Action:
         if must_change:
             facts |= plan.driver.modify(part, settings)
         if one.facts != facts or not one.settled:
-            one.facts, one.settled = facts, True
-            self._list()
+            # Written down with the next part, or when all are up: until then it is as if its driver had been killed.
+            one.facts, one.settled, self.unlisted = facts, True, True
         return facts
 
     def _undo(self) -> str:
@@ -411,6 +414,7 @@ class _Action:
 
     def _list(self) -> None:
         """Writes down what there may be of the unit."""
+        self.unlisted = False
         if self.made.parts:
             write_file(self.place.folder / MADE, msgspec.to_builtins(self.made))
         else:

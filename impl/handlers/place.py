@@ -161,7 +161,11 @@ class UnitDirectory:
             _remove_tree(self.work)
         for file in (self.born, self.lease):
             file.unlink(missing_ok=True)
-        for written in (self._token, self.wanted, self.born, self.lease):
+        self.sweep(self.wanted, self.born, self.lease)
+
+    def sweep(self, *files: Path) -> None:
+        """Removes what was being written of the token and other files when somebody was killed, under the guard."""
+        for written in (self._token, *files):
             for file in self.folder.glob(f"{written.name}.*"):
                 file.unlink(missing_ok=True)
 

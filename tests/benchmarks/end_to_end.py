@@ -65,13 +65,13 @@ def _leases(count: int, in_flight: int, events: bool = True) -> float:
     try:
         more = {"log": {"level": "error"}, "events": events}
         with Fleet(folder, units=count, tick_seconds=1.0, handler="null", more=more) as fleet:
-            return count / asyncio.run(_demand(fleet, count, in_flight))
+            return count / asyncio.run(demand(fleet, count, in_flight))
     finally:
         shutil.rmtree(folder)
 
 
-async def _demand(fleet: Fleet, count: int, in_flight: int) -> float:
-    """Seconds until so many leases are active."""
+async def demand(fleet: Fleet, count: int, in_flight: int, units: int = 1, look: float = 0.02) -> float:
+    """Seconds until so many leases are active, each of so many units; `look` is the pause between two looks."""
     socket = fleet.folder / f"{TENANT}.sock"
     room = asyncio.Semaphore(in_flight)
     until = int(time.time()) + 100_000
@@ -79,7 +79,7 @@ async def _demand(fleet: Fleet, count: int, in_flight: int) -> float:
     async with aiohttp.ClientSession("http://actor", connector=connector) as session:
 
         async def one() -> None:
-            body = {"units": 1, "until": until, "term": 50_000}
+            body = {"units": units, "until": until, "term": 50_000}
             async with room, session.post("/demand", json=body) as response:
                 assert response.status == 200, await response.text()
 
@@ -90,7 +90,7 @@ async def _demand(fleet: Fleet, count: int, in_flight: int) -> float:
                 states = (await response.json())["service_manager"]
             if states.get("active", 0) == count:
                 return time.perf_counter() - began
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(look)
 
 
 def _alone(count: int, in_flight: int, sizes: list[int], sealed: bool) -> float:

@@ -29,6 +29,7 @@ ALL = (
     "idle",
     "calendars",
     "end_to_end",
+    "containers",
     "verify",
     "verify_long",
     "verify_units",

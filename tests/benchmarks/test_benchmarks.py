@@ -20,7 +20,7 @@ def _rows(section: Section) -> Iterator[Row]:
 MARKS = {
     **dict.fromkeys(("discovery", "dispatch", "engines", "exploring", "recovery"), pytest.mark.slow),
     **dict.fromkeys(
-        ("durable", "end_to_end", "ring", "size", "verify", "verify_long", "verify_units", "watched"),
+        ("containers", "durable", "end_to_end", "ring", "size", "verify", "verify_long", "verify_units", "watched"),
         pytest.mark.long,
     ),
 }

@@ -79,9 +79,12 @@ def test_a_verdict_is_on_the_handler_of_an_actor_s_configuration(run: Run, scrip
     settings = {"name": "command", "directory": "units", **dict.fromkeys(("setup", "teardown"), "./node.sh")}
     (tmp_path / "site.yaml").write_text(json.dumps({"name": "site", "handler": settings}))
     words = ("harness", "site.yaml", "--sequences", "3", "--units", "1", "--verdicts", "verdicts", "--json")
-    done = run(*words, cwd=tmp_path)
+    done = run(*words, "--report", "page.md", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     (result,) = json.loads(done.stdout)["handlers"]
+    assert (result["verdict"], result["kill_points"]) == ("passed", 0)
+    (row,) = [line for line in (tmp_path / "page.md").read_text().splitlines() if line.startswith("| site.yaml")]
+    assert row.startswith(f"| site.yaml | passed | 3 | {result['actions']} | 0 | 0 | ")
     assert (result["passed"], result["sequences"], result["verbs"]) == (True, 3, ["setup", "teardown"])
     parts = {"*": ("command", {key: value for key, value in settings.items() if key != "name"})}
     assert result["digest"] == digest_of(parts, tmp_path)

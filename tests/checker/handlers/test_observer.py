@@ -16,6 +16,7 @@ from leasehold.checker.handlers.player import Play, PlayerSetting
 from leasehold.checker.handlers.sequence import HandlerStep, Sequence
 from leasehold.checker.handlers.target import target_of
 
+GROUPS = Path("/sys/fs/cgroup/pids")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for worlds of their own")
 has_ip = pytest.mark.skipif(shutil.which("ip") is None, reason="needs ip, of iproute2")
 
@@ -117,3 +118,16 @@ def test_names_are_those_of_one_unit_and_without_what_differs() -> None:
     assert names.unit_of("au0 au1") == NOBODY
     assert names.unit_of("nothing") == NOBODY
     assert names.plain("/tmp/tmp.Xy12abcdEF au1 17 at:5") == "/tmp/tmp* {unitb} # {lease}:#"
+
+
+@needs_root
+@pytest.mark.skipif(not GROUPS.is_dir(), reason="needs control groups of version 1")
+@pytest.mark.real_time
+def test_control_groups_do_not_outlive_a_world_though_their_processes_go_on(tmp_path: Path) -> None:
+    """The next world would take them for what was there before."""
+    group = GROUPS / "lh-hxyzu0-limits"
+    does = f"mkdir -p {group}/inner && (setsid sleep infinity & echo $! >{group}/inner/cgroup.procs) >/dev/null 2>&1"
+    for _ in range(2):
+        found = shape(does, tmp_path)
+        assert sum(n for key, n in found.items() if key[0] == "control group") == 2
+        assert not group.exists()

@@ -13,7 +13,7 @@ import pytest
 
 import leasehold.checker.handlers.shipped as shipped_module
 from leasehold.checker.handlers.harness import Options, verify_handler
-from leasehold.checker.handlers.shipped import shipped_handlers
+from leasehold.checker.handlers.shipped import shipped_handlers, target_named
 from leasehold.checker.handlers.target import target_of
 from leasehold.impl.policy.plugins import BUILT_IN
 from tests.waiting import wait_until
@@ -25,11 +25,35 @@ needs_root = pytest.mark.skipif(
 
 
 def test_every_shipped_handler_is_tried_or_has_a_reason(tmp_path: Path) -> None:
-    found = {one.name: one for one in shipped_handlers(str(tmp_path))}
-    assert found.keys() == BUILT_IN["handler"].keys()
-    for one in found.values():
+    found = shipped_handlers(str(tmp_path))
+    assert {one.handler for one in found} == BUILT_IN["handler"].keys()
+    for one in found:
         assert (one.target is None) == bool(one.skipped)
         assert "does not say" not in one.skipped, one.skipped
+    table = shipped_module.files.table("leasehold.checker.handlers", "shipped.yaml")
+    parts = [part for row in table.values() for part in row.get("settings", {}).get("parts", ())]
+    untried = {name.removeprefix("driver ") for name in table if name.startswith("driver ")}
+    assert {kind for part in parts for kind in part} | untried == BUILT_IN["driver"].keys()
+
+
+def test_what_is_missing_is_said_with_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = {one.name: one for one in shipped_handlers(str(tmp_path))}
+    assert found["command"].skipped == "bash is missing; install bash"
+    assert "runc is missing; install runc" in found["composed-server"].skipped
+    assert "busybox is missing; install busybox-static" in found["composed-server"].skipped
+
+
+def test_a_shipped_one_is_named_alone_and_a_file_of_that_name_goes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    target = target_named("command")
+    assert target.parts["*"][1]["directory"] == "units"
+    assert target.folder == str(tmp_path)
+    (tmp_path / "command").write_text("#!/bin/sh\n")
+    (tmp_path / "command").chmod(0o755)
+    assert target_named("command").parts["*"][1]["setup"] == ["./command", "setup"]
 
 
 @needs_root

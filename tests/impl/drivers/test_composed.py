@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from leasehold.impl.drivers.composed import ComposedHandler
+from leasehold.impl.drivers.composed import ComposedHandler, read_made
 from leasehold.impl.handlers.handler import Done, HandlerAction, HandlerError, NotBegun, Stale
-from leasehold.impl.handlers.place import Cancelled
+from leasehold.impl.handlers.place import Cancelled, UnitDirectory
 from leasehold.impl.policy import plugins
 from tests.impl.drivers.machine import action, needs, network, said, seen
 
@@ -264,6 +264,39 @@ def test_units_are_set_up_in_parallel_and_reach_each_other(units: Path, bridge: 
 
     asyncio.run(all_of_it())
     assert seen(units, bridge) == {}
+
+
+def test_what_was_being_written_when_somebody_was_killed_goes_with_the_unit(
+    units: Path, bridge: str, image: dict[str, Any]
+) -> None:
+    config = server(units, bridge, image) | {"parts": [{"cgroup": {"processes": 8}}], "tells": {}}
+    do(config, action("setup", 1))
+    for name in ("token.123.456", "made.json.new", "wanted.json.new"):
+        (units / "u-0" / name).write_text("{")
+    do(config, action("setup", 2))
+    assert do(config, action("teardown", 3))[0].well
+    assert sorted(path.name for path in (units / "u-0").iterdir()) == ["guard", "lock", "token", "wanted.json"]
+
+
+def test_parts_are_written_down_before_they_are_begun_and_when_all_are_up(
+    units: Path, bridge: str, image: dict[str, Any]
+) -> None:
+    """What an action that was killed at each point has told of its parts: never less than may be there."""
+    parts = [{"as": "one", "cgroup": {"processes": 8}}, {"as": "two", "cgroup": {"processes": 9}}]
+    config = server(units, bridge, image) | {"parts": parts, "tells": {}, "properties": {}, "images": {}}
+    told: dict[str, list[tuple[str, bool]]] = {}
+
+    def at(point: str) -> None:
+        made = read_made(UnitDirectory(units / "u-0"))
+        told[point] = [(part.name, part.facts is not None) for part in made.parts]
+
+    handler = plugins.make("handler", "composed", config | {"at": at})
+    handler.do(action("setup", 1), threading.Event())
+    assert told["wanted"] == []
+    assert told["one listed"] == [("one", False)]
+    assert told["two listed"] == [("one", True), ("two", False)]
+    assert told["whole"] == [("one", True), ("two", True)]
+    handler.do(action("teardown", 2), threading.Event())
 
 
 def test_a_unit_of_another_lease_is_removed_first(units: Path, bridge: str, image: dict[str, Any]) -> None:
