@@ -20,7 +20,6 @@ from leasehold.checker.handlers.harness import (
 )
 from leasehold.checker.handlers.sequence import FindingKind, read_replay, write_replay
 from leasehold.checker.handlers.shipped import shipped_handlers, target_named
-from leasehold.checker.handlers.target import HandlerTarget
 from leasehold.cli.common import Exit, end_as_interrupted, json_option, make_folder, print_json, say, verb, writing
 from leasehold.cli.progress import Status
 from leasehold.impl.handlers.handler import HandlerError
@@ -77,6 +76,7 @@ def _kinds(ctx: click.Context, param: click.Parameter, text: str) -> tuple[str, 
 @click.option("--verbs", default="", callback=_names, metavar="NAME,...", help="The verbs to try; default: its own.")
 @click.option("--data", multiple=True, callback=_values, metavar="NAME=VALUE", help="A field of the lease's record.")
 @click.option("--property", "properties", multiple=True, callback=_values, metavar="NAME=VALUE", help="Of each unit.")
+@click.option("--modified", multiple=True, callback=_values, metavar="NAME=VALUE", help="Of it once it was modified.")
 @click.option(
     "--answers", default="", callback=_names, metavar="NAME,...", help="By which a task may end; last: failed."
 )
@@ -124,6 +124,7 @@ def harness(
     verbs: tuple[str, ...],
     data: dict[str, Any],
     properties: dict[str, Any],
+    modified: dict[str, Any],
     answers: tuple[str, ...],
     limit: float | None,
     skip: tuple[str, ...],
@@ -149,6 +150,7 @@ def harness(
 
     Example:  leasehold harness ./node.sh
               leasehold harness site.yaml --sequences 1000 --verdicts verified
+              leasehold harness ./node.sh --property size=4 --modified size=8
               leasehold harness ./volumes.py:Volumes --verbs make --data size=2 --report volumes.html
     """
     end_as_interrupted()
@@ -158,7 +160,7 @@ def harness(
         return _replay(replay, handlers, options, as_json)
     if bool(handlers) == all_:
         raise click.UsageError("name a handler, or give --all; `leasehold harness --help` has examples")
-    targets, left_out = [target_named(one, verbs, data, properties, answers) for one in handlers], []
+    targets, left_out = [target_named(one, verbs, data, properties, answers, modified) for one in handlers], []
     if all_:
         for one in shipped_handlers(str(Path.cwd())):
             if one.target is None:
@@ -220,7 +222,8 @@ def _files(tried: Tried, out: Path | None) -> list[str]:
 def _replay(path: Path, handlers: tuple[str, ...], options: Options, as_json: bool) -> Exit:
     """Plays a sequence from a file; of another handler, where one is named."""
     replay = read_replay(path)
-    target: HandlerTarget = target_named(handlers[0] if handlers else replay.handler, replay.verbs, replay.data)
+    named = handlers[0] if handlers else replay.handler
+    target = target_named(named, replay.verbs, replay.data, replay.properties, (), replay.modified)
     options = Options(
         1, options.seconds, units=replay.units, limit=options.limit, skip=options.skip, isolate=options.isolate
     )

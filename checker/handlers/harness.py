@@ -171,6 +171,8 @@ class Tried:
             verbs=self.target.verbs,
             units=self.options.units,
             data=dict(self.target.data),
+            properties=dict(self.target.properties),
+            modified=dict(self.target.modified),
             found=failure.finding.kind,
             steps=failure.steps.steps,
         )
@@ -352,7 +354,8 @@ class Harness:
             elif kind in FILES and (over or (unit == NOBODY and down)):
                 least.pop(key, None)  # what may stay need not
         known = set.intersection(*shared) if shared else set()
-        alike = dict(set.intersection(*(set(some.items()) for some in sizes))) if sizes else {}
+        known_sizes = sizes and not self.target.modified
+        alike = dict(set.intersection(*(set(some.items()) for some in sizes))) if known_sizes else {}
         up = {key: size for key, size in alike.items() if vector[key[1]] not in (*DOWN, FRESH)}
         self.expected[vector] = ExpectedShape(least, most, known, up)
         return self.expected[vector]

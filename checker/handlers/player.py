@@ -268,7 +268,9 @@ class SequencePlayer:
         self.lasting: dict[int, set[str]] = {}  # their processes that are no short-lived children
         self.killed = set[int]()
         self.stops = False  # whether processes were stopped at calls
+        self.modified = [False for _ in units]
         self.told: list[dict[str, Any]] = [{} for _ in units]
+        self.holder: list[dict[str, Any]] = [{} for _ in units]  # what the last action told the holder, undisturbed
         self.at = 0
         self.said = ""
 
@@ -390,6 +392,7 @@ class SequencePlayer:
                 if one.unit == unit:
                     one.state = "doubtful"
         self.changes += verb in CHANGE
+        self.modified[unit] = verb in CHANGE or (self.modified[unit] and verb not in DOWN)
         self.wanted[unit], self.settled[unit] = verb, False
 
     def _actor(self) -> Incarnation:
@@ -405,7 +408,8 @@ class SequencePlayer:
         target, token = self.setting.target, self.setting.token
         lease, name = f"{token}t:{self._lease(unit)}", f"{token}u{INDICES[unit]}"
         guest = verb in ("join", "leave") or (verb in CHANGE and "join" in target.verbs)
-        properties = {**target.properties, "harness": f"{token}p{self._lease(unit)}"}
+        properties = {**target.properties, **(target.modified if self.modified[unit] else {})}
+        properties["harness"] = f"{token}p{self._lease(unit)}"
         if guest:
             properties |= {"name": name, "site": "site", "fence": number}
         unit_name = f"{lease}/unit[{INDICES[unit]}]" if guest else name
@@ -471,6 +475,13 @@ class SequencePlayer:
                 one.state = "over"
         self.written = [one for one in self.written if one.unit != unit or one.state != "doubtful"]
         self.told[unit] = dict(result.get("told") or {}) if not down else {}
+        told, before = dict(result.get("properties") or {}), self.holder[unit]
+        calm = not down and not self.disturbed[unit]
+        others = sorted(name for name in told if name in before and told[name] != before[name])
+        if calm and others and self.wanted[unit] in UP:
+            lines = [f"{name}: {before[name]}, and now {told[name]}" for name in others]
+            self._find(FindingKind.TOLD_ANEW, f"{self.wanted[unit]} of unit {unit} tells its holder others", lines)
+        self.holder[unit] = {**before, **told} if calm else {}
 
     def _beside(self, step: HandlerStep) -> bool:
         """Two incarnations act at the same time; the one with the higher number is the last action."""
@@ -575,6 +586,7 @@ class SequencePlayer:
                     os.kill(int(thing.identity.split()[0]), signal.SIGKILL)
             self.written = [one for one in self.written if one.unit != unit or one.state == "over"]
             self.disturbed[unit] = True
+            self.holder[unit] = {}
             self.ups.pop(unit, None)
         deadline = time.monotonic() + SETTLE
         while any(self.observer.look().of(unit, "process") for unit in step.units) and time.monotonic() < deadline:

@@ -54,6 +54,7 @@ class FindingKind(StrEnum):
     LAST_ACTION = "last_action", "the state is not that of the last action: an older one has won"
     OTHER_UNIT = "other_unit", "an action changes another unit"
     SAME_ADDRESS = "same_address", "two units have one address"
+    TOLD_ANEW = "told_anew", "what a holder is told of its unit is another although nothing has changed it"
     WRONG_PROBE = "wrong_probe", "the handler's probe says something else than there is"
 
 
@@ -185,6 +186,7 @@ class Replay(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         handler: as it was named.
         verbs, units: that were tried.
         data: the lease's record that actions were given.
+        properties, modified: of units, at first and once they were modified.
         found: the kind of fault that it shows.
     """
 
@@ -193,6 +195,8 @@ class Replay(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     verbs: tuple[str, ...]
     units: int
     data: dict[str, object] = {}
+    properties: dict[str, object] = {}
+    modified: dict[str, object] = {}
     found: str = ""
     steps: tuple[HandlerStep, ...] = ()
 

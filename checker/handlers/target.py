@@ -14,7 +14,7 @@ import socket
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,7 @@ class HandlerTarget:
         verbs: that are tried.
         data: the record of the lease that actions are given.
         properties: of a unit.
+        modified: of them, those that a unit has otherwise once it was modified.
         answers: of an action.
     """
 
@@ -55,6 +56,7 @@ class HandlerTarget:
     data: Mapping[str, Any] = field(default_factory=dict)
     properties: Mapping[str, Any] = field(default_factory=dict)
     answers: tuple[str, ...] = ()
+    modified: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
@@ -77,6 +79,7 @@ def target_of(
     data: Mapping[str, Any] | None = None,
     properties: Mapping[str, Any] | None = None,
     answers: tuple[str, ...] = (),
+    modified: Mapping[str, Any] | None = None,
 ) -> HandlerTarget:
     """A handler as it is named on a command line.
 
@@ -88,6 +91,7 @@ def target_of(
         data: the record of the lease that actions are given.
         properties: of each unit.
         answers: of an action; the last means failure.
+        modified: properties that `modify` gives each unit.
 
     Raises:
         HandlerError, PluginError: it is none of these.
@@ -110,8 +114,8 @@ def target_of(
                 raise HandlerError(f"there is no file {file[:200]}")
             folder, name = str(Path(file).resolve().parent), f"./{Path(file).name}{colon}{inner}"
         parts = {"*": (name, settings)}
-    target = HandlerTarget(given, parts, folder, (), data or {}, properties or {}, answers)
-    return HandlerTarget(given, parts, folder, verbs or _own_verbs(target), data or {}, properties or {}, answers)
+    target = HandlerTarget(given, parts, folder, verbs, data or {}, properties or {}, answers, modified or {})
+    return target if verbs else replace(target, verbs=_own_verbs(target))
 
 
 def _configured(path: Path) -> dict[str, tuple[str, dict[str, Any]]]:
@@ -201,6 +205,7 @@ async def _act(
             "well": done.well and not failed,
             "words": done.words,
             "told": {**done.facts, **done.properties, **done.fields},
+            "properties": done.properties,
         }
     except asyncio.CancelledError:
         result = {"well": False, "words": "cancelled", "told": {}}
