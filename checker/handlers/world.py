@@ -27,7 +27,7 @@ from pathlib import Path
 
 _libc = ctypes.CDLL(None, use_errno=True)
 NEWNS, NEWUTS, NEWIPC, NEWPID, NEWNET = 0x20000, 0x4000000, 0x8000000, 0x20000000, 0x40000000
-_MS_REC, _MS_PRIVATE = 0x4000, 1 << 18
+_MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 1 << 18
 _PDEATHSIG, _SUBREAPER = 1, 36  # of prctl
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 ORDINARY = ("ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs", "overlay", "zfs", "f2fs")  # file systems with files
@@ -181,6 +181,7 @@ def _loopback() -> None:
 def _own_files(world: World, scratch: str) -> None:
     _mount(None, "/", None, _MS_REC | _MS_PRIVATE, None)
     _mount("proc", "/proc", "proc", 0, None)
+    _own_sysfs()
     _mount("leasehold", scratch, "tmpfs", 0, "mode=700")
     # Paths through a descriptor stay valid when an overlay has covered the place itself.
     world.private = f"/proc/{os.getpid()}/fd/{_held(scratch)}"
@@ -201,6 +202,19 @@ def _own_files(world: World, scratch: str) -> None:
         except WorldError:
             continue  # such as one that is an overlay of overlays: the handler sees the folder as it is
         world.layers.append(Layer(place, f"/proc/{os.getpid()}/fd/{lower.rpartition('/')[2]}", upper))
+
+
+def _own_sysfs() -> None:
+    """Mounts /sys anew, as it shows the links of the network in which it was mounted, with what is mounted in it."""
+    points = sorted({point for point, _ in _mounted() if point.startswith("/sys/")})
+    outermost = [p for p in points if not any(p.startswith(f"{other}/") for other in points)]
+    held = [(point, _held(point)) for point in outermost if os.path.isdir(point)]
+    with suppress(WorldError):  # a container may have to leave it as it is
+        _mount("sysfs", "/sys", "sysfs", 0, None)
+        for point, descriptor in held:
+            _mount(f"/proc/self/fd/{descriptor}", point, None, _MS_BIND | _MS_REC, None)
+    for _, descriptor in held:
+        os.close(descriptor)
 
 
 def _held(place: str) -> int:

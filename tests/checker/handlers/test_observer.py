@@ -48,7 +48,8 @@ def test_networks_and_their_addresses(tmp_path: Path) -> None:
         'ip netns add "$unit"; ip link add "$unit" type veth peer name inner netns "$unit"\n'
         'ip -n "$unit" addr add 10.9.8.7/24 dev inner; ip -n "$unit" link set inner up\n'
         'ip addr add 10.9.8.1/24 dev "$unit"; ip link set "$unit" up\n'
-        'ip -br addr show lo | grep -q 127.0.0.1 && touch /srv/"$unit"',
+        'ip -br addr show lo | grep -q 127.0.0.1 && touch /srv/"$unit"\n'
+        '[ "$(ls /sys/class/net | sort | xargs)" = "$unit lo" ]; [ -n "$(ls /sys/fs/cgroup)" ]',
         tmp_path,
     )
     assert found["network namespace", 0, "{unita}"] == 1
@@ -58,7 +59,7 @@ def test_networks_and_their_addresses(tmp_path: Path) -> None:
     assert found["address", NOBODY, "host #.#.#.#"] == 1, "and not that of the loopback link, which is up"
     assert found["file", 0, "/srv/{unita}"] == 1
     names = subprocess.run(["ip", "-br", "link"], capture_output=True, text=True, check=True).stdout
-    assert "hxyzu0" not in names
+    assert "hxyzu" not in names
 
 
 @needs_root
