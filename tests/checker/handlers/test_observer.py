@@ -77,9 +77,9 @@ def test_mounts_devices_and_files_anywhere(tmp_path: Path) -> None:
     assert found["changed file", NOBODY, "/etc/hostname"] == 1
     assert found["removed file", NOBODY, "/etc/passwd"] == 1
     assert Path("/etc/passwd").read_text(), "only the world's own was removed"
-    assert not Path("/etc/hxyzu0.conf").exists()
+    assert not Path("/etc/hxyzu1.conf").exists()
     devices = [*Path("/sys/block").glob("loop*/loop/backing_file")]
-    assert not [one for one in devices if "hxyzu0" in one.read_text()], "it is detached when the world ends"
+    assert not [one for one in devices if "hxyzu1" in one.read_text()], "it is detached when the world ends"
 
 
 @pytest.mark.parametrize("isolate", [pytest.param(None, marks=needs_root), False])
@@ -109,7 +109,7 @@ def test_control_groups_of_a_unit(tmp_path: Path) -> None:
         pytest.skip("control groups cannot be made here")
     found = shape(f'mkdir {place}/"$unit"', tmp_path)
     assert found["control group", 0, f"{place}/{{unita}}"] == 1
-    assert not Path(place, "hxyzu0").exists()
+    assert not Path(place, "hxyzu1").exists()
 
 
 def test_names_are_those_of_one_unit_and_without_what_differs() -> None:
@@ -117,6 +117,7 @@ def test_names_are_those_of_one_unit_and_without_what_differs() -> None:
     assert names.unit_of("vol-au0.img") == 0
     assert names.unit_of("x/unit[0]") == 0
     assert names.unit_of("au0 au1") == NOBODY
+    assert names.unit_of("vol-au01.img") == NOBODY, "another unit, whose name begins with this one"
     assert names.unit_of("nothing") == NOBODY
     assert names.plain("/tmp/tmp.Xy12abcdEF au1 17 at:5") == "/tmp/tmp* {unitb} # {lease}:#"
 
@@ -126,7 +127,7 @@ def test_names_are_those_of_one_unit_and_without_what_differs() -> None:
 @pytest.mark.real_time
 def test_control_groups_do_not_outlive_a_world_though_their_processes_go_on(tmp_path: Path) -> None:
     """The next world would take them for what was there before."""
-    group = GROUPS / "lh-hxyzu0-limits"
+    group = GROUPS / "lh-hxyzu1-limits"
     does = f"mkdir -p {group}/inner && (setsid sleep infinity & echo $! >{group}/inner/cgroup.procs) >/dev/null 2>&1"
     for _ in range(2):
         found = shape(does, tmp_path)
