@@ -128,6 +128,8 @@ class PeerQueries:
             raise ActorError(f"{peer} has not answered within {_ANSWER_SECONDS:g} seconds") from None
         finally:
             del self._asked[number]
+            if not answer.cancel():
+                answer.exception()  # it may have come after all, and nobody awaits it
 
     # Answering
 
