@@ -128,7 +128,7 @@ class PeerQueries:
             raise ActorError(f"{peer} has not answered within {_ANSWER_SECONDS:g} seconds") from None
         finally:
             del self._asked[number]
-            if not answer.cancel():
+            if answer.done() and not answer.cancelled():
                 answer.exception()  # it may have come after all, and nobody awaits it
 
     # Answering
