@@ -294,15 +294,18 @@ def slice(
 @client_verb()
 @at_options
 @click.option("--type", "kind", help="Of this type of unit only.")
-def query(at: Path, as_json: bool, kind: str | None) -> None:
+@click.option("--of", "of", metavar="ACTOR", help="Let the actor at --at ask this one over the network.")
+def query(at: Path, as_json: bool, kind: str | None, of: str | None) -> None:
     """Ask brokers and sites what can be had: units by type and site, and how many are free when.
 
     An answer promises nothing and changes nothing; `leasehold demand` asks for units.
 
     Example:  leasehold query
               leasehold query --at market.sock --type gpu --json
+              leasehold query --of east --at tenant.sock
     """
-    answers = [answer for answer, _ in everywhere(lambda client: client.get("query"), at) if answer["answers"]]
+    asked = {} if of is None else {"of": of, **({} if kind is None else {"type": kind})}
+    answers = [answer for answer, _ in everywhere(lambda client: client.get("query", **asked), at) if answer["answers"]]
     for answer in answers:
         for said in answer["answers"].values():
             said["inventory"] = [entry for entry in said["inventory"] if kind in (None, entry["type"])]

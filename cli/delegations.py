@@ -18,7 +18,7 @@ from leasehold.impl.files import Unreadable
 from leasehold.impl.identity.signed import Refusal
 from leasehold.impl.identity.trust import TrustFault
 from leasehold.impl.identity.trust_file import TrustFile
-from leasehold.impl.lease.delegation import BROKER, SITE, convict, proofs
+from leasehold.impl.lease.delegation import BROKER, SITE, convict, is_release, proofs
 from leasehold.impl.lease.link_credentials import type_of
 from leasehold.impl.server.client import Client, ClientError, NotFound
 from leasehold.impl.words import choices, counted
@@ -168,24 +168,46 @@ def _one(at: Path, run: str, kind: str, what: str) -> HeldUnits:
 
 @client_verb()
 @click.argument("broker")
-@click.option("--units", type=click.IntRange(1), required=True, help="How many units.")
+@click.option("--units", type=click.IntRange(1), help="How many units.")
 @click.option("--until", required=True, help="The end of their term: 2h, 2031-01-31T12:00Z, or a tick.")
+@click.option("--prolong", is_flag=True, help="It keeps the units that it has until then; no --units.")
 @click.option("--type", "kind", default="", help="The type of the units.")
 @click.option("--run", "run", default="", metavar="RUN", help="From which run's units; default: the only one.")
 @click.option("--wait", default=60.0, show_default=True, type=click.FloatRange(0), help="Seconds to wait for tickets.")
 @at_options
-def delegate(broker: str, units: int, until: str, kind: str, run: str, wait: float, at: Path, as_json: bool) -> None:
-    """Hand units on to a BROKER until a time.
+def delegate(
+    broker: str,
+    units: int | None,
+    until: str,
+    prolong: bool,
+    kind: str,
+    run: str,
+    wait: float,
+    at: Path,
+    as_json: bool,
+) -> None:
+    """Hand units on to a BROKER until a time, or let it keep those that it has for longer.
 
     The actor has opened a stock (`leasehold stock`), or was handed the units itself. Where it keeps them for its own
-    tickets, these are called back first, and what is left is kept for tickets anew.
+    tickets, these are called back first, and what is left is kept for tickets anew. With --prolong all that was cut
+    from the units stays; of the actor's own name, it keeps the units for its tickets until then.
 
     Example:  leasehold delegate east --units 4 --until 12h --at site.sock
               leasehold delegate west --units 1 --until 2h --run site:1 --at east.sock
+              leasehold delegate east --prolong --until 24h --at site.sock
     """
+    if prolong == (units is not None):
+        raise click.UsageError("say how many --units are handed on, or --prolong for those that it has")
     one = _one(at, run, kind, "--run RUN or --type TYPE, or name one actor's socket with --at")
     end, start = moment(until, one.about, "--until"), one.about["now"]
     machine = one.machine_of(broker)
+    if units is None:
+        one.tell("prolong", who=machine, end=end)
+        one.look()
+        units = int(one.data["given"][int(machine.partition("[")[2].rstrip("]"))])
+        answer = {"run": one.run, "to": broker, "units": units, "until": end}
+        told(as_json, answer, f"{one.run}: {counted(units, 'unit')} of {one.type} of {broker} prolonged until {end}")
+        return
     kept, kept_until = one.own, one.data["until"][one.number]
     if one.free < units <= one.free + kept and machine != one.machine:
         one.tell("recall", who=one.machine)
@@ -295,15 +317,16 @@ def convict_(files: tuple[Path, ...], path: Path, as_json: bool) -> Exit:
     """Say who has promised more units than it had, by the tickets and chains in FILES.
 
     A file has texts one a line, or is one that a broker or a site has published; releases among them clear those who
-    handed on what had come back. Exit codes: 0, nobody is convicted; 1, somebody is; 2, a text is not sound.
+    handed on, or sold, what had come back. Exit codes: 0, nobody is convicted; 1, somebody is; 2, a text is not sound.
 
     Example:  leasehold tickets convict redeemed.txt --trust trust.yaml
+              leasehold tickets convict redeemed.txt handed/east.releases
     """
     trust = TrustFile(path).current()
     texts = [text for file in files for text in _texts(file)]
-    papers = [text for text in texts if not text.startswith("lhr1.")]
+    papers = [text for text in texts if not is_release(text)]
     roles = (SITE, BROKER) if any(SITE in actor.roles for actor in trust.actors.values()) else (HOLDER, HOLDER)
-    found = convict(papers, trust, [text for text in texts if text.startswith("lhr1.")], roles)
+    found = convict(papers, trust, filter(is_release, texts), roles)
     if as_json:
         print_json({"convictions": list(proofs(found, papers))})
     else:

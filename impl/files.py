@@ -75,6 +75,33 @@ def overwrite(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
+def append_line(path: Path, line: str, mode: int) -> None:
+    """Adds a line to a file, which is made if it is not there, and syncs it. There may be one writer at a time.
+
+    A line that a crash has cut short is removed first; nobody was told that it is there.
+
+    Raises:
+        OSError: it could not be written; at most a part of it is there.
+    """
+    with open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode), "r+b") as file:
+        size = end = file.seek(0, os.SEEK_END)
+        while end:
+            start = max(0, end - 65536)
+            file.seek(start)
+            newline = file.read(end - start).rfind(b"\n")
+            if newline >= 0:
+                end = start + newline + 1
+                break
+            end = start
+        file.seek(end)
+        file.truncate()
+        file.write(line.encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    if not size:
+        sync_folder(path.parent)
+
+
 def sync_folder(folder: Path) -> None:
     """Makes the names in a folder durable."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

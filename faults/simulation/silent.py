@@ -53,6 +53,7 @@ class NoCredentials:
     """Messages take no credential along, and every message is believed: in the simulation all actors are honest."""
 
     names: Collection[str] = ()
+    completes: Collection[str] = ()
     kept: Callable[[str], Iterable[Mapping[str, Any]]] = staticmethod(lambda role: ())
 
     def issue(self, requests: Sequence[CredentialRequest]) -> list[str | Refusal | None]:

@@ -26,6 +26,7 @@ from leasehold.impl.actor.environment import ActorContext, ActorError, ActorOpti
 from leasehold.impl.actor.messages import EnvelopeCodec, MessageHandler, answer_to
 from leasehold.impl.actor.outbox import Outbox
 from leasehold.impl.actor.probes import UnitProbes
+from leasehold.impl.actor.queries import PeerQueries
 from leasehold.impl.actor.ready import Begin, Effect, PolicyCommand, Read, Ready, Recover, Tell, Tick
 from leasehold.impl.actor.recovery import Recovery
 from leasehold.impl.actor.remains import Remains
@@ -35,6 +36,7 @@ from leasehold.impl.actor.turns import MOST, RequestQueue, TurnLoop
 from leasehold.impl.actor.upcalls import Upcalls
 from leasehold.impl.clock import ActorClock
 from leasehold.impl.core.core import CoreError, Program
+from leasehold.impl.identity.query import is_answer, is_query
 from leasehold.impl.identity.signed import Refusal
 from leasehold.impl.identity.trust import Identity
 from leasehold.impl.notices import Kind, SimulatedCrash
@@ -96,6 +98,7 @@ class Actor:
         if self.environment.credentials is not None:
             self.environment.credentials.kept = table.kept
         self.effects = EffectRunner(self.context, self.codec, to, self.upcalls, put)
+        self.queries = PeerQueries(self.context, self.read, to)
         parts = self.stepper, self.messages, self.upcalls, self.chronicle, self.effects
         self.turn_loop = TurnLoop(self.context, self.queue, *parts, self._reopen)
         self.probes = UnitProbes(self.context, lambda key: any(self.calls.of(key)), put, self._guard)
@@ -121,6 +124,7 @@ class Actor:
             await self.recovery.acquire_store()
             # Peers that speak to it already are told to say it again later; and what recovery says tells where it is.
             self.codec.address = await self.transport.start(self.receive)
+            self.queries.open(self.transport, self.codec.address)
             await self._recover()
         except BaseException:
             await self._stop_effects()
@@ -176,6 +180,7 @@ class Actor:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
+        await self.queries.close()
         await self._stop_effects()
 
     async def _guard(self, work: Callable[[], Awaitable[None]]) -> None:
@@ -301,7 +306,7 @@ class Actor:
             return Reply(Delivery.UNREACHABLE, "the actor is not taking steps")
         proven = ""
         try:
-            message = self.codec.open(frame)
+            message = self.queries.take(frame) if is_query(frame) or is_answer(frame) else self.codec.open(frame)
             if isinstance(message, Reply):
                 return message
             proven = message.envelope.sender

@@ -126,9 +126,11 @@ class Credentials(Protocol):
     Attributes:
         names: the machines whose players credentials name, so that a run may begin before they are known.
         kept: tells what is kept with the records of all machines of a role; the actor sets it.
+        completes: names of what is kept of a duplicate too, where the record has it not; else nothing of one is.
     """
 
     names: Collection[str]
+    completes: Collection[str]
     kept: Callable[[str], Iterable[Mapping[str, Any]]]
 
     def issue(self, requests: Sequence[CredentialRequest]) -> list[str | Refusal | None]:

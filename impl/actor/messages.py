@@ -388,9 +388,11 @@ class MessageHandler:
         else:
             for at, player in untold.items():
                 instance.peers[at] = player
-        if kind == "duplicate" and (missed := {n: v for n, v in kept.items() if n not in instance.metadata}):
-            instance.metadata.update(missed)  # it was not known yet when this was heard first
-            ready.change(instance)
+        if kind == "duplicate" and credentials is not None:
+            missed = {n: kept[n] for n in credentials.completes if n in kept and n not in instance.metadata}
+            if missed:
+                instance.metadata.update(missed)  # it was not known yet when this was heard first
+                ready.change(instance)
         if not peer and kind != "refused" and table.unaddressed.get(key, set()) & {*core.beside(before, event[2])}:
             self.stepper.send_owed(ready)
         if fresh and kind != "taken":

@@ -50,7 +50,10 @@ class Purpose(Enum):
     REQUEST = b"leasehold request 1\x00"
     DELEGATION = b"leasehold delegation 1\x00"
     RELEASE = b"leasehold release 1\x00"
+    TICKET_RELEASE = b"leasehold ticket release 1\x00"
     PACKAGE = b"leasehold package 1\x00"
+    QUERY = b"leasehold query 1\x00"
+    ANSWER = b"leasehold answer 1\x00"
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,10 @@ that other actor's signed word for what it shows: the ticket. The broker signs o
 promises units, the service manager keeps the last one with its record, and the site keeps what it redeemed. A site
 cannot change during a lease, so the broker keeps the name of the one that its tickets are for. A ticket for a term that
 begins later may come too early, where the clock of the site is behind: its holder is told to come again.
+
+Who gives a ticket back (`relinquish`), or has got a smaller one and the site knows (`shrunk`), brings its release. The
+broker keeps that with its record, and, where its units were handed on to it, in the folder of its delegations as well,
+which outlives the record: whoever holds the old ticket against it can be answered.
 """
 
 from __future__ import annotations
@@ -26,7 +30,8 @@ from leasehold.impl.lease.delegations import Delegations, FolderFault
 from leasehold.impl.lease.ticket import Redeemed, Ticket
 
 # Names of a record's metadata; the site keeps the ticket that was shown where it carries a chain.
-TICKET, REDEEMED, AUTHORITY, SHOWN = "ticket", "redeemed", "authority", "shown"
+TICKET, REDEEMED, AUTHORITY, SHOWN, RELEASED = "ticket", "redeemed", "authority", "shown", "released"
+RELINQUISH, SHRUNK = "relinquish", "shrunk"  # the messages that give tickets back: all, and those before a smaller one
 GRANT = ("units", "end", "properties")  # the fields of a message that a ticket can be made for, and says
 ALSO = {"start": 0, "type": 0}  # what it says besides, where the message has it; and what one says that does not
 
@@ -45,6 +50,8 @@ class TicketCredentials:
         kept: what is kept with the records of all machines of a role; the actor sets it.
     """
 
+    completes: Collection[str] = (TICKET, REDEEMED, AUTHORITY, SHOWN)
+
     def __init__(
         self, program: Program, identity: Identity, peers: Mapping[str, str], delegations: Delegations | None = None
     ) -> None:
@@ -54,6 +61,8 @@ class TicketCredentials:
         carried = {shape.carries for shape in messages.values() if shape.carries}
         self.carried = {name for name in carried if set(GRANT) <= {field for field, _ in messages[name].fields}}
         self._issuers = {messages[name].sender for name in self.carried}
+        back = {name: shape for name, shape in messages.items() if name in (RELINQUISH, SHRUNK)}
+        self._back = {name for name, shape in back.items() if shape.receiver in self._issuers}
         shown = [shape for shape in messages.values() if shape.carries in self.carried]
         self.names: Collection[str] = frozenset(shape.receiver for shape in shown)
 
@@ -74,6 +83,11 @@ class TicketCredentials:
         message, fields, metadata = request.message, request.fields, request.metadata
         if self.program.messages[message].carries:
             return metadata.get(TICKET)
+        if message in self._back:
+            me, before = self.identity.name, fields["end"] if message == SHRUNK else 0
+            return tickets.release(
+                self.identity.key, issuer=request.receiver, holder=me, lease=request.lease, before=before
+            )
         if message not in self.carried or not fields["units"]:
             return None
         holder = self.identity.trust.sender(request.receiver)
@@ -118,11 +132,14 @@ class TicketCredentials:
             return self._promised(envelope)
         if shape.carries in self.carried:
             return self._redeem(envelope, metadata, now)
-        if text is not None:
+        kept = {}
+        if envelope.message in self._back:
+            kept = self._given_back(envelope, metadata)
+        elif text is not None:
             raise Malformed(f"{envelope.message} takes no ticket")
         if shape.receiver in self._issuers and AUTHORITY not in metadata and (site := self.peers.get("authority")):
-            return {AUTHORITY: site}
-        return {}
+            kept[AUTHORITY] = site
+        return kept
 
     def _promised(self, envelope: Envelope) -> dict[str, Any]:
         """The ticket that an answer brings: its holder learns now, and not at the site, that it is of no use."""
@@ -138,6 +155,27 @@ class TicketCredentials:
         if AUTHORITY in self.names:
             self._trusted(ticket)
         return {TICKET: text}
+
+    def _given_back(self, envelope: Envelope, metadata: Mapping[str, Any]) -> dict[str, Any]:
+        """Judges the release that a message brings: units are promised to others only against their holder's word.
+
+        Raises:
+            Refusal: it brings none, or one of other tickets; or the release cannot be kept at the moment.
+        """
+        text, me = envelope.credential, self.identity.name
+        if text is None:
+            raise Unauthorised(f"{envelope.message} brings no release of the tickets that it gives back")
+        one = tickets.read_release(text, self.identity.trust)
+        before = envelope.fields.get("end") if envelope.message == SHRUNK else 0
+        if (one.issuer, one.holder, one.lease, one.before) != (me, envelope.sender, envelope.lease, before):
+            some = f" that end before {one.before}" if one.before else ""
+            raise Unauthorised(f"the release is {one.holder}'s, of tickets of {one.issuer} for {one.lease}{some}")
+        if self.delegations is not None and metadata.get(RELEASED) != text:
+            try:
+                self.delegations.keep_release(text)
+            except OSError as error:
+                raise Early(f"{me} cannot keep the release at the moment: {error.strerror or error}") from error
+        return {RELEASED: text}
 
     def _trusted(self, ticket: Ticket) -> None:
         """Its holder has to trust the site of a ticket, or could not redeem it."""

@@ -11,10 +11,10 @@ site and run. Like a ticket it is bound to a holder by name and by key.
 One chain cannot show that its issuers have cut more links than they had units for. Several can: `convict` takes chains
 and tickets, and finds a link of which more was cut, at one time, than it has. Whoever holds that link has signed each
 of the cuts, so anybody with the trust set can check the proof; whoever bought from it in good faith is not accused. A
-cut that was given back before its end has a *release*, signed by its holder, and does not count. No text can show that
-there is no release: so a conviction says whose word would clear the accused (`cleared_by`), and is final only where
-the accused was asked for it. Of tickets there are no releases yet, so of these only the site is sure, which has
-honoured both at one time.
+cut that was given back before its end has a *release*, signed by its holder, and does not count; nor does a ticket
+(ticket.py). No text can show that there is no release: so a conviction says whose word would clear the accused
+(`cleared_by`), and is final only where the accused was asked for it. A release clears for the whole term: who signs one
+of units that it still uses takes the blame upon itself.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from leasehold.impl.identity import signed
 from leasehold.impl.identity.keys import PrivateKey, Purpose, base64_of
 from leasehold.impl.identity.signed import Ended, Malformed, NotForMe, TooLarge, Unauthorised
 from leasehold.impl.identity.trust import Trust, TrustedActor
+from leasehold.impl.lease import ticket as tickets
 from leasehold.impl.lease.ticket import Ticket, read_ticket
 from leasehold.impl.words import counted
 
@@ -339,6 +340,11 @@ def read_release(text: str, trust: Trust, at: float | None = None) -> Release:
     return one
 
 
+def is_release(text: str) -> bool:
+    """Returns whether a text is to be read as a release, of a link or of tickets."""
+    return text.startswith(f"{_RELEASE[0]}.") or tickets.is_release(text)
+
+
 def digest_of(body: bytes) -> str:
     """The digest by which links name the one above them: of the body, so alike for every key of its issuer."""
     return base64_of(hashlib.sha256(body).digest())
@@ -348,6 +354,11 @@ def _unverified(text: str) -> tuple[Link, str]:
     """A link and its digest; its signature is not verified here."""
     _, _, body = signed.parts_of(*_LINK, text)
     return signed.read(body, _link_decoder, _encoder, _LINK_FORM), digest_of(body)
+
+
+def link_of(chain: str) -> Link:
+    """The last link of a chain that was verified when it came."""
+    return _unverified(chain.rpartition(_BETWEEN)[2])[0]
 
 
 # Conviction
@@ -415,19 +426,26 @@ def convict(
     """The proofs in chains and tickets that their issuers have promised more than they had; one for each link at most.
 
     A link is shown by a chain, or by the ticket that carries it. Tickets of one lease replace each other, so the
-    largest of those that overlap counts; a ticket without a chain is no proof. Links that were released do not count.
+    largest of those that overlap counts; a ticket without a chain is no proof. What was released does not count.
 
     Args:
         papers: chains and tickets, in any order; the same one twice counts once.
         trust: whom I trust.
-        releases: of links.
+        releases: of links, and of tickets.
         roles: as `read_chain` takes them.
         at: the calendar time by which keys end; None: now.
 
     Raises:
         Refusal: a text is no chain, ticket or release, or is not sound.
     """
-    given_back = {(r.issuer, r.holder, r.lease, r.serial) for r in (read_release(text, trust, at) for text in releases)}
+    given_back: set[tuple[str, str, str, int]] = set()
+    bought_back: list[tickets.TicketRelease] = []
+    for text in releases:
+        if tickets.is_release(text):
+            bought_back.append(tickets.read_release(text, trust, at))
+        else:
+            link_back = read_release(text, trust, at)
+            given_back.add((link_back.issuer, link_back.holder, link_back.lease, link_back.serial))
     wholes: dict[_Promise, Link] = {}
     cuts: dict[_Promise, list[_Cut]] = {}
     for position, text in enumerate(papers):
@@ -443,7 +461,7 @@ def convict(
                     _Cut(promise, link.units, link.start, link.end, position, link.holder)
                 )
             above = promise
-        if ticket is not None:
+        if ticket is not None and not any(one.covers(ticket) for one in bought_back):
             start = max(chain.last.start, start_of(ticket))
             cut_of_it = _Cut((ticket.lease,), ticket.units, start, ticket.end, position, ticket.holder)
             cuts.setdefault(above, []).append(cut_of_it)

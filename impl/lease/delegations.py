@@ -10,6 +10,9 @@ what the actor holds, how much of that it keeps for its own tickets, and what it
 - a site, or a broker, that is shown a chain asks whether a link that it has signed itself still stands (`revoked`).
   What it has handed on is all that stands: a link that its files do not list was given back, or never cut.
 
+Beside these files lie the releases of what came back early, one a line, for whoever has to be shown them: of links, one
+file for each run and machine, and of tickets, one for each broker, to which lines are added (`keep_release`).
+
 A reader looks at the files again only when the folder has changed. A folder that changed a moment ago may do so again
 within the resolution of its time, so it is looked at once more.
 """
@@ -27,10 +30,10 @@ import msgspec
 from leasehold.impl import files
 from leasehold.impl.handlers.handler import Done, HandlerAction, NotBegun
 from leasehold.impl.lease.delegation import Link
-from leasehold.impl.lease.link_credentials import kept_as, type_of
+from leasehold.impl.lease.link_credentials import RELEASE_OF, kept_as, type_of
 from leasehold.impl.words import counted
 
-_SUFFIX, _DONE, _MODE = ".delegation", ".withdrawn", 0o600
+_SUFFIX, _DONE, _RELEASES, _MODE = ".delegation", ".withdrawn", ".releases", 0o600
 _SETTLED_NS = 100_000_000  # after which a folder's time differs from that of its next change
 
 
@@ -185,6 +188,15 @@ class Delegations:
         if not done.exists():  # a policy says it at each look, until the handler has heard it
             files.replace(done, b"", _MODE)
 
+    def keep_release(self, text: str) -> None:
+        """Keeps the release of tickets; when this returns it is durable.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        files.append_line(self.folder / f"{self.actor}{_RELEASES}", text, _MODE)
+
 
 def _for_tickets(one: Published) -> Delegated:
     return Delegated(one.site, one.type, one.own, one.start, one.own_end, one.chain, one.name)
@@ -227,7 +239,7 @@ class DelegationHandler:
         """
         one = published_of(action)
         try:
-            self._publish(one)
+            self._publish(one, action.credentials)
             self._clean(one)
             if action.verb == "withdraw" and self.sold:
                 await self._withdrawn(one)
@@ -248,12 +260,15 @@ class DelegationHandler:
                 raise NotBegun(f"{one.run}: tickets are still out of {counted(one.own, 'unit')}")
             await asyncio.sleep(self.look_seconds)
 
-    def _publish(self, one: Published) -> None:
+    def _publish(self, one: Published, kept: Mapping[str, Any]) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / f"{_file(one)}{_SUFFIX}"
-        body = msgspec.json.format(msgspec.json.encode(one), indent=1) + b"\n"
-        if not path.is_file() or path.read_bytes() != body:
-            files.replace(path, body, _MODE)
+        bodies = {_SUFFIX: msgspec.json.format(msgspec.json.encode(one), indent=1) + b"\n"}
+        if releases := [str(kept[name]) for name in sorted(kept) if name.startswith(RELEASE_OF)]:
+            bodies[_RELEASES] = "".join(f"{text}\n" for text in releases).encode()
+        for suffix, body in bodies.items():
+            path = self.folder / f"{_file(one)}{suffix}"
+            if not path.is_file() or path.read_bytes() != body:
+                files.replace(path, body, _MODE)
 
     def _clean(self, one: Published) -> None:
         """Removes what was said of units that are not kept for tickets any more."""

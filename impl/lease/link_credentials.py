@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from leasehold.impl.actor.environment import CredentialRequest
 from leasehold.impl.actor.pruned import origin_of
 from leasehold.impl.core.core import Program
@@ -18,9 +20,10 @@ from leasehold.impl.identity.envelope import Envelope
 from leasehold.impl.identity.signed import Malformed, Refusal, Unauthorised
 from leasehold.impl.identity.trust import Identity
 from leasehold.impl.lease import delegation
-from leasehold.impl.lease.delegation import read_chain, read_release
+from leasehold.impl.lease.delegation import Link, link_of, read_chain, read_release
 
 DELEGATE, RETURNED = "delegate", "returned"  # the messages that bring a link, or its release
+RELEASE_OF = "release of "  # metadata: of the link that a machine was given back
 _FIELDS = {
     "units",
     "start",
@@ -50,6 +53,7 @@ class LinkCredentials:
     """
 
     names: Collection[str] = ()  # membership says who takes part, and no link
+    completes: Collection[str] = ()
     kept: Callable[[str], Iterable[Mapping[str, Any]]] = staticmethod(lambda role: ())
 
     def __init__(self, program: Program, identity: Identity) -> None:
@@ -120,7 +124,7 @@ class LinkCredentials:
             of = (back.issuer, back.holder, back.lease, back.serial)
             if of != (self.identity.name, envelope.sender, envelope.lease, serial):
                 raise Unauthorised(f"the release is of link {back.serial} of {back.lease}, for {back.issuer}")
-            return {f"release of {key}": text}
+            return {f"{RELEASE_OF}{key}": text}
         me, roles = self.identity.name, (self.role, self.role)
         chain = read_chain(text, self.identity.trust, holder=me, lease=envelope.lease, roles=roles)
         whole, link = chain.links[-2:] if len(chain.links) > 1 else (chain.last, chain.last)
@@ -135,11 +139,26 @@ class LinkCredentials:
         signed = [link.units, link.end, link.serial, whole.units, whole.end, link.start, whole.start, link.resource]
         if said != signed:
             raise Unauthorised(f"{DELEGATE} says {said}, and its link {signed}")
+        if (before := metadata.get(key)) is not None:
+            _check_prolonged(link, link_of(before))
         return {key: text}
 
     def players(self, kept: Mapping[str, Any]) -> Mapping[str, str]:
         """Returns nobody: who takes part is known from the run's membership."""
         return {}
+
+
+def _check_prolonged(link: Link, before: Link) -> None:
+    """A link with the number of one that its holder has says the same, perhaps for longer.
+
+    Raises:
+        Unauthorised: it says something else.
+    """
+    if replace(link, above=before.above, end=before.end, holder_key=before.holder_key) != before:
+        raise Unauthorised(
+            f"link {link.serial} of {link.lease} was for {before.units} units of {before.resource} from "
+            f"{before.start}, and is said again for {link.units} of {link.resource} from {link.start}"
+        )
 
 
 def kept_as(machine: str, serial: object) -> str:

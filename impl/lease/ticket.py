@@ -15,6 +15,12 @@ whether a ticket is new, the same again, or overtaken. A ticket is redeemed only
 5. once for each extension: the same ticket again is the same request again, and harmless; but another one with the
    same serial number is not,
 6. and not after a newer one of its lease.
+
+    ltr1.FINGERPRINT.SIGNATURE.BODY
+
+Who gives tickets back before their end signs a *release* of them, so that their broker can show why it has promised the
+units to others. Each ticket of a lease ends later than the one before it, so a release says up to which end: all that
+end before one that is for fewer units, or all tickets that the lease ever had.
 """
 
 from __future__ import annotations
@@ -32,6 +38,7 @@ from leasehold.impl.identity.signed import Ended, Unauthorised
 from leasehold.impl.identity.trust import Trust, TrustedActor
 
 _PREFIX, _WHAT = "lht1", "ticket"
+_RELEASE = ("ltr1", "release of tickets")
 
 
 class Ticket(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -64,10 +71,35 @@ class Ticket(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     properties: dict[str, Any]
 
 
+class TicketRelease(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A holder's word that it has given tickets back, and that no site holds units for them any more.
+
+    Attributes:
+        issuer: the broker that signed the tickets.
+        holder: who had them, and signed this.
+        lease: of which they are.
+        before: those that end before this time; 0: all.
+        version: of this form.
+    """
+
+    version: Literal[1]
+    issuer: signed.Word
+    holder: signed.Word
+    lease: signed.Word
+    before: signed.Natural
+
+    def covers(self, ticket: Ticket) -> bool:
+        """Returns whether a ticket is among those that were given back."""
+        of = (ticket.issuer, ticket.holder, ticket.lease)
+        return of == (self.issuer, self.holder, self.lease) and (not self.before or ticket.end < self.before)
+
+
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Ticket)
+_release_decoder = msgspec.json.Decoder(TicketRelease)
 _WORDS = ("issuer", "authority", "holder", "holder_key", "lease", "resource")
 _FORM: signed.Form = (*((name, signed.word) for name in _WORDS), ("properties", signed.data))
+_RELEASE_FORM: signed.Form = tuple((name, signed.word) for name in ("issuer", "holder", "lease"))
 
 
 def issue(key: PrivateKey, *, holder: TrustedActor, at: float | None = None, **terms: Any) -> str:
@@ -133,6 +165,35 @@ def read_ticket(text: str, trust: Trust, now: int | None = None, at: float | Non
     if now is not None and now >= ticket.end:
         raise Ended(f"the ticket ended at {ticket.end}, and it is {now}")
     return ticket
+
+
+def release(key: PrivateKey, *, issuer: str, holder: str, lease: str, before: int) -> str:
+    """Signs that tickets of a lease were given back: those that end before a time, or, where that is 0, all.
+
+    Raises:
+        Malformed, TooLarge: it cannot be signed; a mistake of ours.
+    """
+    one = TicketRelease(version=1, issuer=issuer, holder=holder, lease=lease, before=before)
+    body = signed.write(one, "the release", _release_decoder, _encoder, _RELEASE_FORM)
+    return signed.text_of(*_RELEASE, key.public.fingerprint, key.sign(Purpose.TICKET_RELEASE, body), body)
+
+
+def is_release(text: str) -> bool:
+    """Returns whether a text is to be read as a release of tickets."""
+    return text.startswith(f"{_RELEASE[0]}.")
+
+
+def read_release(text: str, trust: Trust, at: float | None = None) -> TicketRelease:
+    """The release in a text, if the holder that it names signed it.
+
+    Raises:
+        TooLarge, Malformed, UnknownSender, Forged: as of a ticket.
+    """
+    fingerprint, signature, body = signed.parts_of(*_RELEASE, text)
+    one = signed.read(body, _release_decoder, _encoder, _RELEASE_FORM)
+    moment = time.time() if at is None else at
+    trust.check_signature(one.holder, Purpose.TICKET_RELEASE, fingerprint, body, signature, moment)
+    return one
 
 
 def said(text: str) -> Ticket:

@@ -68,13 +68,13 @@ class Client:
         self._challenge: dict[str, Any] = {}
         self._numbers = itertools.count(1)
 
-    def get(self, *place: str) -> Any:
-        """The actor's answer about a place: `get("leases", "tenant:1")`.
+    def get(self, *place: str, **query: str) -> Any:
+        """The actor's answer about a place: `get("leases", "tenant:1")`, `get("query", of="east")`.
 
         Raises:
             ClientError: it says no, or does not answer.
         """
-        return self._ask("GET", place, None)
+        return self._ask("GET", place, None, query)
 
     def post(self, *place: str, **given: Any) -> Any:
         """Asks for something: `post("demand", units=2, until=100, term=10)`.

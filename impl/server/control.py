@@ -8,6 +8,7 @@
 | `GET /leases/NAME` | one lease, and what is under way for it |
 | `GET /leases/NAME/present` | the same, the position of the last event, and the events that would tell of it now |
 | `GET /query` | what can be had of a broker or a site: inventory, what is free when |
+| `GET /query?of=ACTOR&type=TYPE` | what another actor says to this one of that; `type` may be left out |
 | `POST /begin` | `{machine, event, fields?, peers?, lease?}`: a new run of any system |
 | `POST /leases/NAME/tell` | `{machine?, event, fields?}`: an event of the specification, such as `close` |
 | `POST /units/NAME/tell` | `{event, fields?}`: an event that the world outside gives a unit, such as `repaired` |
@@ -57,6 +58,7 @@ from aiohttp import web
 from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.environment import ActorError
 from leasehold.impl.actor.pruned import origin_of
+from leasehold.impl.actor.queries import QUERIES_AT_ONCE, QUERIES_PER_SECOND
 from leasehold.impl.actor.table import BELOW
 from leasehold.impl.clock import ClockFileError, FileClock
 from leasehold.impl.core.values import OPAQUE_DEEPEST
@@ -134,7 +136,6 @@ async def answered(request: web.Request, handler: Callable[[web.Request], Awaita
 GROWS = ("begin", "demand", "flex", "prolong")  # what is not taken while the store's disk is full
 LARGEST = 64 * 1024
 PROBE_SECONDS = 2.0
-QUERIES_PER_SECOND, QUERIES_AT_ONCE = 5.0, 20.0
 CHALLENGE = "/challenge"
 _asks: ContextVar[Requester] = ContextVar("asks")  # who has made the request that is answered
 CONTROL_LIMITS = Serving().control_limits
@@ -292,6 +293,11 @@ class ControlSocket:
             raise Rejected(
                 429, f"{self.actor.identity.name} answers {QUERIES_PER_SECOND:g} queries a second; ask later"
             )
+        if unknown := sorted({*request.query} - {"of", "type"}):
+            raise Rejected(400, f"a query has no {unknown[0][:60]!r} (there are: of, type)")
+        if of := request.query.get("of"):
+            told = await self.actor.queries.ask(of, request.query.get("type", ""))
+            return told | {"tick_seconds": self.views.tick_seconds}
         return await self.actor.read(self.views.query)
 
     async def _client(self, lease: str) -> str:

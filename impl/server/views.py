@@ -13,7 +13,6 @@ from leasehold.impl.actor.actor import Actor
 from leasehold.impl.actor.table import BELOW, SLICE, WISH, MachineInstance
 from leasehold.impl.core.work import SendWork
 from leasehold.impl.lease.quota import ClientAccounts
-from leasehold.impl.policy.policy import AnswersQueries, is_quick
 from leasehold.impl.server.machine_views import MachineViews
 from leasehold.impl.store.store import RecordKey, low_words
 from leasehold.spec import System
@@ -35,10 +34,7 @@ class Views:
 
     def query(self) -> dict[str, Any]:
         """The answers of its policies to who would like to know what can be had, by role."""
-        actor, now = self.actor, self.actor.clock.now()
-        policies = actor.environment.policies.items()
-        answers = {role: p.query(now) for role, p in policies if is_quick(p) and isinstance(p, AnswersQueries)}
-        return {"name": actor.identity.name, "now": now, "tick_seconds": self.tick_seconds, "answers": answers}
+        return self.actor.queries.said() | {"tick_seconds": self.tick_seconds}
 
     def about(self) -> dict[str, Any]:
         """The actor itself."""

@@ -14,8 +14,8 @@ from click.testing import CliRunner, Result
 from leasehold.cli.main import cli
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.trust_file import TrustFile
-from leasehold.impl.lease import delegation
-from leasehold.impl.lease.delegation import read_chain
+from leasehold.impl.lease import delegation, ticket
+from leasehold.impl.lease.delegation import convict, read_chain, read_release
 from leasehold.impl.lease.delegations import Delegations
 from leasehold.impl.processes.fleet import SystemFleet
 
@@ -106,6 +106,24 @@ def test_units_are_handed_on_and_come_back_whoever_is_killed(fleet: SystemFleet)
     ]
     assert "east" in said(fleet, "delegations", at="site").stdout
 
+    # East keeps its units for longer, and so may west then; what was cut from them before is good as it is.
+    said(fleet, "delegate", "east", "--prolong", "--until", "45m", at="site")
+    until(lambda: listed(fleet, "east")[0]["until"] > chain.last.end)
+    restart(fleet, "east")
+    later = listed(fleet, "east")[0]["until"]
+    (longer,) = of(fleet, "east").stocks
+    prolonged = read_chain(longer.chain, trust, authority="site", revoked=of(fleet, "site").revoked, roles=ROLES)
+    assert (prolonged.last.serial, prolonged.last.units, prolonged.last.end) == (chain.last.serial, 2, later)
+    assert convict([*(one.text for one in (chain, below, prolonged))], trust, roles=ROLES) == []
+    assert read_chain(under.chain, trust, authority="site", revoked=of(fleet, "site").revoked, roles=ROLES) == below
+    said(fleet, "delegate", "west", "--prolong", "--until", "40m", at="east")
+    until(lambda: of(fleet, "west").stocks[0].end > below.last.end)
+    assert (
+        "or longer than it has the units"
+        in said(fleet, "delegate", "west", "--prolong", "--until", "50m", at="east", code=1).output
+    )
+    assert said(fleet, "delegate", "west", "--prolong", "--units", "1", "--until", "50m", at="east", code=2)
+
     # The site calls its units back: they come when both brokers' tickets are over, whoever dies meanwhile.
     said(fleet, "undelegate", run, "--from", "east", at="site")
     for name in ("west", "east"):
@@ -120,6 +138,10 @@ def test_units_are_handed_on_and_come_back_whoever_is_killed(fleet: SystemFleet)
     until(lambda: of(fleet, "site").revoked(chain.last))
     assert "given back to site" in (of(fleet, "site").revoked(chain.last) or "")
     assert listed(fleet, "east") == listed(fleet, "west") == []
+    for name, other in (("site", "east"), ("east", "west")):
+        (line,) = (fleet.folder / "handed" / f"site:1~{('site', 'east').index(name)}.releases").read_text().splitlines()
+        back = read_release(line, trust)
+        assert (back.issuer, back.holder, back.lease) == (name, other, "site:1")
 
     for verb in ("verify", "conform"):
         done = said(fleet, verb, str(fleet.folder))
@@ -181,6 +203,17 @@ def test_tickets_convict_whoever_has_promised_too_much(tmp_path: Path, monkeypat
     back = delegation.release(keys["west"], issuer="east", holder="west", lease="site:1", serial=1)
     (tmp_path / "back.txt").write_text(back)
     done = CliRunner().invoke(cli, ["tickets", "convict", "seen.txt", "back.txt"])
+    assert (done.exit_code, done.stdout) == (0, "nobody is convicted by 2 texts\n")
+    terms = {"authority": "site", "serial": 1, "resource": "vm", "units": 2, "end": 10, "properties": {"chain": east}}
+    tickets = [
+        ticket.issue(keys["east"], issuer="east", holder=trust.find("north"), lease=f"north:{n}", **terms)
+        for n in (1, 2)
+    ]
+    (tmp_path / "sold.txt").write_text("\n".join(tickets))
+    assert CliRunner().invoke(cli, ["tickets", "convict", "sold.txt"]).exit_code == 1
+    given_back = ticket.release(keys["north"], issuer="east", holder="north", lease="north:1", before=0)
+    (tmp_path / "east.releases").write_text(f"{given_back}\n")
+    done = CliRunner().invoke(cli, ["tickets", "convict", "sold.txt", "east.releases"])
     assert (done.exit_code, done.stdout) == (0, "nobody is convicted by 2 texts\n")
     (tmp_path / "forged.txt").write_text(cuts[0][:-4] + "AAAA")
     done = CliRunner().invoke(cli, ["tickets", "convict", "forged.txt"])

@@ -120,7 +120,7 @@ VERBS: dict[str, tuple[str, dict[str, str]]] = {
     "begin": ("coordinator begin", {"--lease": "--lease tenant:7"}),
     "units": ("", {}),
     "clients": ("", {}),
-    "query": ("", {"--type": "--type tape"}),
+    "query": ("", {"--type": "--type tape", "--of": "--of east"}),
     "tell": ("tenant:1 close", {"--machine": "--machine broker"}),
     "recover": ("tenant:1", {}),
     "add-actor": (
@@ -156,7 +156,9 @@ class Asked:
         self.path, self.heard = path, heard
         heard.append(len(server_client._acting))  # whether what is asked is signed
 
-    def get(self, *place: str) -> Any:
+    def get(self, *place: str, **query: str) -> Any:
+        if query:
+            self.heard.append((self.path, place, query))
         known = {"about": ABOUT, "leases": [ROW, OVER], "units": [UNIT], "clients": [CLIENT], "query": QUERY}
         known["events"] = {"first": 1, "last": 0}
         return [MACHINE] if len(place) > 1 and place[0] == "leases" else known[place[0]]

@@ -214,3 +214,19 @@ def test_a_file_is_synced_before_its_folder_and_no_descriptor_is_kept(
     assert synced == [("file", b"new"), *([("folder", b"")] if how != "overwrite" else [])]
     assert set(os.listdir("/proc/self/fd")) == descriptors
     assert path.read_bytes() == b"new"
+
+
+def test_a_line_is_added_and_one_that_was_cut_short_is_not_left(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    files.append_line(path, "first", 0o600)
+    assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("first\n", 0o600)
+    files.append_line(path, "second", 0o600)
+    path.write_text(path.read_text() + "thi")
+    files.append_line(path, "third" * 30_000, 0o600)
+    assert path.read_text() == "first\nsecond\n" + "third" * 30_000 + "\n"
+    path.write_text(path.read_text() + "x" * 100_000)
+    files.append_line(path, "last", 0o600)
+    assert path.read_text().splitlines()[2:] == ["third" * 30_000, "last"]
+    path.write_text("never ended")
+    files.append_line(path, "only", 0o600)
+    assert path.read_text() == "only\n"

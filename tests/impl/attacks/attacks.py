@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from leasehold.impl.identity.keys import Purpose, base64_of
+from leasehold.impl.identity.keys import Purpose, base64_of, unbase64
 from leasehold.impl.identity.trust import Trust, TrustedActor, TrustedKey, remove, revoke
 from leasehold.impl.lease import ticket as tickets
 from leasehold.impl.transport.transport import Delivery
-from tests.impl.attacks.scene import ALICE, BROKER, HIS, LEASE, NORTH, OTHER, ROLES, SOUTH, Scene, program
+from tests.impl.attacks.scene import ALICE, BOB, BROKER, HIS, LEASE, NORTH, OTHER, ROLES, SOUTH, Scene, program
 
 Make: TypeAlias = Callable[[Scene], bytes]
 Of: TypeAlias = Callable[[str], bool]
@@ -92,8 +92,12 @@ def takes_a_ticket(message: str) -> bool:
     return presents_a_ticket(message) or brings_a_ticket(message)
 
 
+def gives_tickets_back(message: str) -> bool:
+    return message in ("relinquish", "shrunk")
+
+
 def takes_no_ticket(message: str) -> bool:
-    return not takes_a_ticket(message)
+    return not takes_a_ticket(message) and not gives_tickets_back(message)
 
 
 def extends_a_lease(message: str) -> bool:
@@ -514,6 +518,21 @@ def too_early(s: Scene) -> bytes:
     return s.sealed(credential=forged_ticket(s, **told), fields=said)
 
 
+def released(s: Scene, by: str = ALICE, **terms: Any) -> bytes:
+    """The message with the release of other tickets, signed by somebody."""
+    assert s.envelope.credential is not None
+    found = tickets.read_release(s.envelope.credential, s.actors[NORTH].identity.trust)
+    mine = {name: getattr(found, name) for name in ("issuer", "holder", "lease", "before")}
+    return s.sealed(credential=tickets.release(s.keys[by], **{**mine, **terms}))
+
+
+def signed_as_a_ticket(s: Scene) -> bytes:
+    assert s.envelope.credential is not None
+    form, key, _, body = s.envelope.credential.split(".")
+    signature = s.keys[ALICE].sign(Purpose.TICKET, unbase64(body) or b"")
+    return s.sealed(credential=".".join([form, key, base64_of(signature), body]))
+
+
 def replayed_ticket(s: Scene) -> bytes:
     old = tickets.read_ticket(s.tickets[LEASE][0], s.actors[NORTH].identity.trust)
     terms = {"units": 1, "end": old.end + 1, "properties": old.properties["of"]}
@@ -522,6 +541,26 @@ def replayed_ticket(s: Scene) -> bytes:
 
 
 attacks("ticket", presents_a_ticket, refused("none", "ticket", sealed(credential=None)))
+attacks(
+    "release",
+    gives_tickets_back,
+    refused("none", "brings no release", sealed(credential=None)),
+    refused("a ticket in its place", "form of a release of tickets", ticket_of_another),
+    untrusted("signed by the broker that it clears", "is none of", lambda s: released(s, by=BROKER)),
+    refused("another holder's", "the release is bob's", lambda s: released(s, by=BOB, holder=BOB)),
+    untrusted("a stranger's", "is trusted here", lambda s: released(s, by="stranger", holder="stranger")),
+    refused("of another broker's tickets", "of tickets of rival", lambda s: released(s, issuer="rival")),
+    refused("of another lease", "for alice:2", lambda s: released(s, lease="alice:2")),
+    refused("of other tickets of the lease", "that end before 9999", lambda s: released(s, before=9999)),
+    untrusted("signed as a ticket", NOT_SIGNED, signed_as_a_ticket),
+    untrusted("one letter of it is another", NOT_SIGNED, ticket_with_another_letter),
+)
+attacks(
+    "release",
+    lambda message: message == "shrunk",
+    refused("of all tickets, the smaller one too", "the release is alice's", lambda s: released(s, before=0)),
+    refused("the end is that of a later ticket", "that end before", lambda s: s.sealed(fields={"end": 9999})),
+)
 attacks("ticket", takes_no_ticket, refused("one with a message that presents none", "ticket", ticket_of_another))
 attacks(
     "ticket",

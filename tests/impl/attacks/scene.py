@@ -113,7 +113,11 @@ class _Stage:
     def _rule(self, source: str, target: str, frame: bytes) -> PacketOutcome:
         envelope = envelope_of(frame)
         ticket = envelope.credential
-        if ticket is not None and ticket not in self.tickets.setdefault(envelope.lease, []):
+        if (
+            ticket is not None
+            and ticket.startswith("lht1.")
+            and ticket not in self.tickets.setdefault(envelope.lease, [])
+        ):
             self.tickets[envelope.lease].append(ticket)
         if self.found:
             return NOT_SENT

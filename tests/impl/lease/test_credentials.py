@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +14,9 @@ from leasehold.impl.identity.envelope import Envelope
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.signed import Early, Malformed, Refusal, Unauthorised
 from leasehold.impl.identity.trust import Identity, Trust, add
-from leasehold.impl.lease.credentials import AUTHORITY, REDEEMED, TICKET, TicketCredentials
-from leasehold.impl.lease.ticket import Redeemed, read_ticket
+from leasehold.impl.lease.credentials import AUTHORITY, REDEEMED, RELEASED, TICKET, TicketCredentials
+from leasehold.impl.lease.delegations import Delegations
+from leasehold.impl.lease.ticket import Redeemed, read_release, read_ticket
 from tests.systems import load
 
 PROGRAM = compile_system(load("lease"))
@@ -113,7 +115,13 @@ def test_the_type_of_resource_and_the_site_are_those_of_the_policy_where_it_name
 def test_only_a_message_that_promises_units_or_presents_a_ticket_takes_one_along() -> None:
     kept = {TICKET: "lht1.kept"}
     taken = {name: actor("east", authority="site").issue([request(name, kept)])[0] for name in PROGRAM.messages}
-    assert {name for name, text in taken.items() if text is not None} == {"update_ticket", "redeem", "extend_lease"}
+    released = {"relinquish", "shrunk"}
+    assert {n for n, text in taken.items() if text is not None} == {
+        "update_ticket",
+        "redeem",
+        "extend_lease",
+    } | released
+    assert all(str(taken[name]).startswith("ltr1.") for name in released)
     assert taken["redeem"] == taken["extend_lease"] == "lht1.kept"
     assert taken["update_ticket"] != "lht1.kept"
     assert actor("tenant").issue([request("redeem")]) == [None], "it has none to present"
@@ -270,8 +278,9 @@ def test_a_ticket_for_later_is_taken_from_the_start_of_its_term(now: int) -> Non
 
 
 def test_a_message_that_needs_no_ticket_brings_none() -> None:
-    others = {name for name, shape in PROGRAM.messages.items() if name != "update_ticket" and not shape.carries}
-    assert {"ticket", "extend_ticket", "relinquish", "close", "update_lease"} <= others
+    some = ("update_ticket", "relinquish", "shrunk")
+    others = {name for name, shape in PROGRAM.messages.items() if name not in some and not shape.carries}
+    assert {"ticket", "extend_ticket", "close", "update_lease"} <= others
     for name in others:
         receiver = "east" if PROGRAM.messages[name].receiver == "broker" else "tenant"
         with pytest.raises(Malformed, match=f"{name} takes no ticket"):
@@ -282,10 +291,54 @@ def test_a_message_that_needs_no_ticket_brings_none() -> None:
 def test_a_broker_keeps_the_site_that_its_first_ticket_is_for() -> None:
     """A later change of who plays the site changes nothing for a lease that is there."""
     for name, shape in PROGRAM.messages.items():
-        if shape.carries or name == "update_ticket":
+        if shape.carries or name in ("update_ticket", "relinquish", "shrunk"):
             continue
         asked = envelope(name, None, "tenant", "east", {})
         kept = {AUTHORITY: "site"} if shape.receiver == "broker" else {}
         assert actor("east", authority="site").accept(asked, {}, NOW) == kept
         assert actor("east", authority="other").accept(asked, {AUTHORITY: "site"}, NOW) == {}
         assert actor("east").accept(asked, {}, NOW) == {}
+
+
+# Given back
+
+
+def gives_back(message: str, text: str | None, sender: str = "tenant", end: int = 9) -> Envelope:
+    return envelope(message, text, sender, "east", {"end": end} if message == "shrunk" else {})
+
+
+def released(message: str, by: str = "tenant", **changes: Any) -> str:
+    (text,) = actor(by).issue([request(message, receiver="east", **changes)])
+    assert isinstance(text, str)
+    return text
+
+
+def test_what_is_given_back_is_released_and_kept() -> None:
+    """All tickets of a lease, or those that end before the smaller one."""
+    for message, before, covered in (("relinquish", 0, (1, 9, 50)), ("shrunk", 9, (1, 8))):
+        text = released(message)
+        found = read_release(text, TRUST)
+        assert (found.issuer, found.holder, found.lease, found.before) == ("east", "tenant", LEASE, before)
+        assert [end for end in (1, 8, 9, 50) if found.covers(read_ticket(ticket(end=end), TRUST))] == [
+            end for end in (1, 8, 9, 50) if end in covered or not before
+        ]
+        assert not found.covers(read_ticket(ticket("west", end=1), TRUST)), "another broker's"
+        assert not found.covers(read_ticket(ticket(receiver="thief", end=1), TRUST)), "another holder's"
+        kept = actor("east", authority="site").accept(gives_back(message, text), {}, NOW)
+        assert kept == {RELEASED: text, AUTHORITY: "site"}
+
+
+def test_a_broker_of_delegations_keeps_releases_where_they_outlive_their_records(tmp_path: Path) -> None:
+    east = TicketCredentials(PROGRAM, Identity("east", KEYS["east"], TRUST), {}, Delegations(tmp_path / "on", "east"))
+    smaller, all_of_them = released("shrunk"), released("relinquish")
+    kept = east.accept(gives_back("shrunk", smaller), {}, NOW)
+    assert east.accept(gives_back("shrunk", smaller), kept, NOW) == kept, "it comes twice, and is kept once"
+    east.accept(gives_back("relinquish", all_of_them), kept, NOW)
+    with pytest.raises(Unauthorised):
+        east.accept(gives_back("relinquish", smaller), kept, NOW)
+    assert (tmp_path / "on" / "east.releases").read_text() == f"{smaller}\n{all_of_them}\n"
+    assert Delegations(tmp_path / "on", "east").published == ()
+    (tmp_path / "file").write_text("")
+    full = TicketCredentials(PROGRAM, Identity("east", KEYS["east"], TRUST), {}, Delegations(tmp_path / "file", "east"))
+    with pytest.raises(Early, match="east cannot keep the release at the moment"):
+        full.accept(gives_back("shrunk", smaller), {}, NOW)

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from leasehold.faults.simulation.lease import Federation
+from leasehold.impl import files
 from leasehold.impl.lease import delegation, ticket
 from leasehold.impl.lease.arbiter import Arbiter
 from leasehold.impl.lease.broker import FirstComeFirstServed
@@ -42,7 +43,14 @@ class Delegating(Federation):
         self.publish("stall", self.sold_by["stall"], self.stall, ())
 
     def publish(
-        self, actor: str, own: int, chain: str, out: tuple[HandedOn, ...], withdrawing: bool = False, name: str = ""
+        self,
+        actor: str,
+        own: int,
+        chain: str,
+        out: tuple[HandedOn, ...],
+        withdrawing: bool = False,
+        name: str = "",
+        end: int = END,
     ) -> None:
         """Publishes the record of an actor of delegations."""
         assert self._folder is not None
@@ -56,16 +64,16 @@ class Delegating(Federation):
             type="node",
             units=UNITS,
             start=START,
-            end=END,
+            end=end,
             above="",
             chain=chain,
             own=own,
-            own_end=END,
+            own_end=end,
             withdrawing=withdrawing,
             name=name or f"{actor}-own",
             out=out,
         )
-        (folder / "one.delegation").write_bytes(msgspec.json.encode(one))
+        files.replace(folder / "one.delegation", msgspec.json.encode(one), 0o600)
 
     async def lease(self, lease: str, units: int, **more: Any) -> dict[str, str]:
         await self.advance(1)
@@ -199,3 +207,56 @@ async def test_a_broker_may_sell_anew_what_was_given_back(tmp_path: Path) -> Non
         await cluster.advance(1)
         assert set(cluster.states("anna:1").values()) == {"closed"}
         assert await cluster.lease("ben:1", UNITS, term=50) == {"ben": "active", "market": "ticketed", "east": "active"}
+        old, new = (ticket_of(cluster, lease) for lease in ("anna:1", "ben:1"))
+        (found,) = convict([old, new], cluster.trust)
+        assert (found.accused, found.cleared_by) == ("market", ("anna", "ben"))
+        releases = (tmp_path / "market" / "market.releases").read_text().splitlines()
+        assert convict([old, new], cluster.trust, releases) == [], "it shows that the first had come back"
+        await cluster.kill("market")
+        await cluster.restart("market")
+        assert (tmp_path / "market" / "market.releases").read_text().splitlines() == releases
+
+
+async def test_a_broker_may_sell_anew_what_a_smaller_ticket_leaves(tmp_path: Path) -> None:
+    async with Delegating(tmp_path, {"market": UNITS, "stall": 2}) as cluster:
+        assert (await cluster.lease("anna:1", UNITS, term=20))["east"] == "active"
+        larger = ticket_of(cluster, "anna:1")
+        await cluster.actors["anna"].command("service_manager", "flex", "anna:1", 1)
+        for _ in range(20):
+            await cluster.advance(1)
+            if (tmp_path / "market" / "market.releases").exists():
+                break
+        smaller = ticket_of(cluster, "anna:1")
+        assert (ticket.said(larger).units, ticket.said(smaller).units) == (UNITS, 1)
+        assert (await cluster.lease("ben:1", UNITS - 1, term=50))["ben"] == "active"
+        papers = [larger, smaller, ticket_of(cluster, "ben:1")]
+        (found,) = convict(papers, cluster.trust)
+        releases = (tmp_path / "market" / "market.releases").read_text().splitlines()
+        assert (found.accused, convict(papers, cluster.trust, releases)) == ("market", [])
+
+
+async def test_tickets_are_cut_until_the_end_of_units_that_are_prolonged(tmp_path: Path) -> None:
+    """As soon as that is published, and no longer; tickets that are out stay as they are."""
+    async with Delegating(tmp_path) as cluster:
+        assert (await cluster.lease("anna:1", 1))["east"] == "active"
+        east, find = cluster._identities["east"].key, cluster.trust.find
+        later = END + 50
+        terms = {"lease": "east:1", "resource": "node", "start": START, "end": later}
+        stock = delegation.stock(east, site=find("east"), units=UNITS, **terms)
+        terms = {"units": UNITS, "start": START, "end": later}
+        market = delegation.cut(east, stock, holder=find("market"), serial=1, **terms)
+        cluster.publish("market", 2, market, (), end=later)
+        ends = {"ben:1": (later + 1, "failed"), "ben:2": (later, "active")}
+        for lease, (end, state) in ends.items():
+            await cluster.advance(1)
+            await cluster.demand("ben", lease, 1, end - 2, end - 2 - cluster.time.now, broker="market")
+            await cluster.settle()
+            await cluster.advance(1)
+            assert cluster.states(lease)["ben"] == state, lease
+        assert cluster.states("anna:1")["east"] == "active"
+
+
+def ticket_of(cluster: Delegating, lease: str) -> str:
+    """The last ticket of a lease, as its holder keeps it."""
+    kept = cluster.actors[lease.partition(":")[0]].table.instances[RecordKey(lease, "service_manager")].metadata
+    return str(kept["ticket"])

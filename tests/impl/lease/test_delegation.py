@@ -20,7 +20,17 @@ from leasehold.impl.identity.signed import (
 )
 from leasehold.impl.identity.trust import Trust, add, revoke, rotate
 from leasehold.impl.lease import ticket as tickets
-from leasehold.impl.lease.delegation import LONGEST, convict, cut, proofs, read_chain, read_release, release, stock
+from leasehold.impl.lease.delegation import (
+    LONGEST,
+    convict,
+    cut,
+    is_release,
+    proofs,
+    read_chain,
+    read_release,
+    release,
+    stock,
+)
 
 NAMES = {"site": "authority", "annex": "authority", "east": "broker", "west": "broker", "thief": "broker"}
 KEYS = {name: PrivateKey.generate() for name in (*NAMES, "tenant")}
@@ -324,6 +334,69 @@ def test_what_was_given_back_does_not_count():
         convict(papers, TRUST, [forged], at=0)
     of_another = release(KEYS["west"], issuer="east", holder="west", lease="site:1", serial=2)
     assert convict(papers, TRUST, [of_another], at=0) == [found]
+
+
+def sold_twice():
+    """Two tickets of all that east has: an honest broker has sold the second once the first had come back."""
+    return [ticket(EAST, "east", units=4, end=50), ticket(EAST, "east", units=4, lease="tenant:2", end=60)]
+
+
+def released(by="tenant", **terms):
+    return tickets.release(
+        KEYS[by], **{"issuer": "east", "holder": "tenant", "lease": "tenant:1", "before": 0, **terms}
+    )
+
+
+@pytest.mark.parametrize("before", [0, 51])
+def test_a_ticket_that_was_given_back_does_not_count(before):
+    (found,) = convict(sold_twice(), TRUST, at=0)
+    assert (found.accused, found.cleared_by) == ("east", ("tenant",))
+    assert convict(sold_twice(), TRUST, [released(before=before)], at=0) == []
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [{"lease": "tenant:3"}, {"issuer": "west"}, {"holder": "east", "by": "east"}, {"before": 50}],
+    ids=["of another lease", "of another broker's", "of another holder's", "of earlier tickets than this one"],
+)
+def test_the_release_of_other_tickets_clears_nobody(terms):
+    (found,) = convict(sold_twice(), TRUST, at=0)
+    assert convict(sold_twice(), TRUST, [released(**terms)], at=0) == [found]
+
+
+def test_a_release_of_tickets_that_their_holder_has_not_signed_is_refused():
+    for forged in (released("east"), released()[:-8] + "AAAAAAAA", released().replace("ltr1", "lhr1")):
+        with pytest.raises((Forged, Malformed)):
+            convict(sold_twice(), TRUST, [forged], at=0)
+    of_a_link = release(KEYS["tenant"], issuer="east", holder="tenant", lease="tenant:1", serial=1)
+    assert len(convict(sold_twice(), TRUST, [of_a_link], at=0)) == 1
+    assert [is_release(text) for text in (released(), of_a_link, EAST, *sold_twice())] == [True] * 2 + [False] * 3
+    with pytest.raises(UnknownSender):
+        convict(sold_twice(), Trust({n: a for n, a in TRUST.actors.items() if n != "tenant"}), [released()], at=0)
+
+
+def test_a_smaller_ticket_counts_alone_once_the_larger_was_given_back():
+    papers = [
+        ticket(EAST, "east", units=4, end=40),
+        ticket(EAST, "east", units=1, serial=2, end=50),
+        ticket(EAST, "east", units=3, lease="tenant:2", end=50),
+    ]
+    assert [one.promised for one in convict(papers, TRUST, at=0)] == [7]
+    assert convict(papers, TRUST, [released(before=50)], at=0) == []
+    again = ticket(EAST, "east", units=1, lease="tenant:3", end=50)
+    assert [one.promised for one in convict([*papers, again], TRUST, [released(before=50)], at=0)] == [5]
+    assert convict([*papers, again], TRUST, [released(before=51)], at=0) == []
+
+
+def test_a_link_that_was_prolonged_counts_once_and_for_as_long_as_it_lasts():
+    papers = [below(EAST, "west", end=40), below(EAST, "west", end=80)]
+    assert convict(papers, TRUST, at=0) == []
+    (found,) = convict([*papers, below(EAST, "thief", start=60)], TRUST, at=0)
+    assert (found.accused, found.promised, found.time) == ("east", 8, 60)
+    under = [below(papers[0], "thief", units=3, end=40), below(papers[1], "thief", units=3, serial=2, end=80)]
+    (found,) = convict(under, TRUST, at=0)
+    assert (found.accused, found.promised) == ("west", 6)
+    refusal(below(papers[0], "thief", end=41), Unauthorised, "west has the units from 0 to 40")
 
 
 def test_a_conviction_names_everyone_whose_release_would_clear_the_accused():

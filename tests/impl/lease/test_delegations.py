@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,7 @@ def issued(by, receiver, message="delegate", metadata=None, run="site:1", **fiel
     return credentials(by).issue([CredentialRequest(metadata or {}, message, receiver, run, 7, given)])[0]
 
 
-def accepted(by, sender, text, message="delegate", machine="holder[0]", run="site:1", **fields):
+def accepted(by, sender, text, message="delegate", machine="holder[0]", run="site:1", kept=None, **fields):
     envelope = Envelope(
         version=1,
         system="delegation",
@@ -67,7 +68,7 @@ def accepted(by, sender, text, message="delegate", machine="holder[0]", run="sit
         fields={**FIELDS, **fields} if message == "delegate" else fields,
         credential=text,
     )
-    return credentials(by).accept(envelope, {}, 5)
+    return credentials(by).accept(envelope, kept or {}, 5)
 
 
 TEXT = issued("site", "east")
@@ -158,6 +159,23 @@ def test_what_is_given_back_brings_a_release():
         accepted("east", "site", TEXT, "undelegate", serial=1)
 
 
+def test_a_link_is_prolonged_by_the_same_one_with_a_later_end():
+    longer = issued("site", "east", end=60)
+    kept = accepted("east", "site", longer, kept=KEPT, end=60)
+    assert kept == {"link 1 of holder[0]": longer}
+    below = issued("east", "west", metadata=kept, **{**UNDER, "end": 55, "whole_end": 60})
+    assert read_chain(below, TRUST, authority="site", roles=ROLES).last.end == 55
+    assert accepted("east", "site", TEXT, kept=KEPT) == KEPT, "the same once more"
+
+
+@pytest.mark.parametrize("changed", [{"units": 1}, {"start": 6}, {"type": "disk"}])
+def test_a_link_of_the_same_number_says_nothing_else(changed):
+    other = issued("site", "east", **{"end": 60, **changed})
+    with pytest.raises(Unauthorised, match="link 1 of site:1 was for 2 units of gpu from 5, and is said again for"):
+        accepted("east", "site", other, kept=KEPT, **{"end": 60, **changed})
+    assert accepted("east", "site", issued("site", "east", serial=2, **changed), kept=KEPT, serial=2, **changed)
+
+
 # The folder
 
 
@@ -211,6 +229,18 @@ def test_publishing_again_writes_nothing(tmp_path):
     publish(tmp_path, action())
     assert sorted((f.name, os.stat(f).st_ino) for f in tmp_path.iterdir()) == before
     assert published_of(action()) == published_of(action("withdraw"))
+
+
+def test_releases_of_links_are_published_beside_what_is_held(tmp_path):
+    back = [issued("east", "site", "returned", serial=n) for n in (1, 2)]
+    kept = {f"release of link {n} of holder[1]": text for n, text in enumerate(back, 1)}
+    one = action(actor="site", number=0, **OF_SITE)
+    publish(tmp_path, one)
+    assert not [*tmp_path.glob("*.releases")]
+    publish(tmp_path, replace(one, credentials=kept), replace(one, credentials=kept))
+    (file,) = tmp_path.glob("*.releases")
+    assert file.read_text().splitlines() == back
+    assert len(Delegations(tmp_path, "site").published) == 1
 
 
 def test_no_tickets_are_cut_from_what_is_called_back(tmp_path):

@@ -377,6 +377,20 @@ async def test_queries_tell_what_can_be_had_and_are_answered_so_often_and_no_mor
                 await often()
 
 
+async def test_an_actor_asks_another_what_can_be_had_of_it(tmp_path: Path) -> None:
+    async with Cluster(2) as c, listening(c.tenant, c.system, tmp_path / "tenant.sock") as ask:
+        said = await ask("get", "query", of="broker")
+        assert (said["name"], said["answers"]["broker"]["inventory"][0]["units"]) == ("broker", 2)
+        assert said["tick_seconds"] == 1.0
+        assert (await ask("get", "query", of="site", type="tape"))["answers"]["authority"]["inventory"] == []
+        for wrong, words in (
+            ({"of": "brokers"}, "no actor 'brokers' is trusted; did you mean broker"),
+            ({"off": "broker"}, r"a query has no 'off' \(there are: of, type\)"),
+        ):
+            with pytest.raises(ClientError, match=words):
+                await ask("get", "query", **wrong)
+
+
 async def test_a_machine_in_short_is_its_record(tmp_path: Path) -> None:
     """Each field of each machine of several leases, next to its record; and what is wanted and has not begun."""
     async with Cluster(2) as c, listening(c.tenant, c.system, tmp_path / "a.sock") as ask:
