@@ -50,6 +50,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "undelegate": "delegations:undelegate",
         "delegations": "delegations:delegations",
         "package": "packages:package",
+        "agent": "agent:agent",
         "begin": "client:begin",
         "tell": "client:tell",
         "units": "client:units",

@@ -85,7 +85,8 @@ class Tools:
 
     def __init__(self, place: UnitDirectory, lock: int | None = None, stop: threading.Event | None = None) -> None:
         self._lock, self.stop = lock, stop or threading.Event()
-        self._environment = {"PATH": PATH, "LC_ALL": "C", "HOME": "/"}
+        # Without BLKID_FILE its library writes what it has found into a cache of the machine.
+        self._environment = {"PATH": PATH, "LC_ALL": "C", "HOME": "/", "BLKID_FILE": os.devnull}
         if lock is not None:
             self._environment[TOKEN] = place.token
 

@@ -154,6 +154,22 @@ def test_a_value_that_has_left_its_range_is_not_written(kind: t.Type, value: Any
         checked_plain(kind, value)
 
 
+def test_equal_values_of_different_kinds_stay_what_they_are() -> None:
+    """A map's values that are one object are converted once; those that are equal alone are not."""
+    cells = (1, True, 1.0, 1, {"a": [1, True]}, {"a": [True, 1]})
+    kind = t.Map(t.Enum("place", tuple("abcdef")), t.OPAQUE)
+    plain = to_plain(kind, cells)
+    assert [type(one) for one in plain] == [int, bool, float, int, dict, dict]
+    assert repr(from_plain(kind, plain)) == repr(cells)
+
+
+def test_a_wrong_value_is_found_wherever_it_stands() -> None:
+    kind = t.Map(t.Enum("place", tuple("abcd")), t.Int(0, 3))
+    for place in range(4):
+        with pytest.raises(ValueFault, match=r"7 is not within 0\.\.3"):
+            from_plain(kind, [7 if n == place else 1 for n in range(4)])
+
+
 def test_an_opaque_value_is_as_deep_as_the_limit_and_no_deeper() -> None:
     def nested(levels: int, kind: type) -> Any:
         found: Any = 1

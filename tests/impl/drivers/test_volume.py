@@ -48,6 +48,8 @@ def test_a_volume_of_each_file_system_is_made_grown_and_removed(units: Path, fil
     one.destroy(size=small)
     assert one.probe(size=small) is None
     assert {*seen(units)} <= {"files"}
+    cache = Path("/run/blkid/blkid.tab")
+    assert not cache.exists() or str(units) not in cache.read_text(), "the machine remembers nothing of it"
 
 
 @pytest.mark.parametrize("filesystem", SIZES)
