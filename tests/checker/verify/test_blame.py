@@ -210,6 +210,45 @@ def test_a_unit_that_died_is_no_policy_s_fault(tmp_path: Path) -> None:
     assert "died" not in granted.reason
 
 
+FAILS = """
+properties:
+  demands_are_met: {doc: No holder is told that it gets no units., always: service_manager.state != failed}
+  units_are_few: {doc: The site gives one unit at most., always: len(authority.assigned) < 2}
+"""
+
+
+@pytest.mark.parametrize("how", ["fails", "delay"])
+def test_a_unit_whose_handler_has_failed_or_was_given_up_is_no_policy_s_fault(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a policy decides after that is its own again."""
+    own = tmp_path / "own.yaml"
+    own.write_text(FAILS)
+    sim = LeaseSimulation(compiled(2, lazy=True)[0], units=2)
+    sim.start_all()
+    broken = {"fails": True, "delay": 10_000}[how]
+    monkeypatch.setattr(sim.units, f"_{how}", lambda action, chance: broken if action.verb == "setup" else 0)
+    sim.wish("demand", "service_manager:1", 1, 90, 50, start=0)
+    ticks(sim, 60)
+    monkeypatch.setattr(sim.units, f"_{how}", lambda action, chance: 0)
+    sim.wish("demand", "service_manager:2", 2, 190, 50, start=60)
+    ticks(sim, 20)
+    history = {name: [read(body) for body in disk.events.values()] for name, disk in sim.disks.items()}
+    sim.close()
+    known = CutsOfSystem(load("lease", compiled(2, lazy=True)[1].system.values(), more=[own]))
+    ((violation, blame),) = blamed(known, history, "demands_are_met")
+    assert (violation.run, blame.culprit) == ("service_manager:1", "infrastructure"), blame
+    assert blame.reason.startswith("unit[0] has failed (event ")
+    (actor, position), *_ = blame.events
+    event = history[actor][position - 1]
+    assert isinstance(event, StepEvent)
+    said = {"fails": "broken", "delay": "tick"}[how]
+    assert (actor, event.step.machine, event.step.event) == ("site", "unit[0]", said)
+    ((violation, blame),) = blamed(known, history, "units_are_few")
+    assert (violation.run, blame.culprit) == ("service_manager:2", "policy")
+    assert "unit[0] has failed" not in blame.reason
+
+
 def test_where_nobody_has_decided_anything_it_is_the_specification(tmp_path: Path) -> None:
     own = tmp_path / "own.yaml"
     own.write_text("properties: {nothing_is_asked: {doc: Mine., always: coordinator.state != asking}}")
