@@ -51,6 +51,7 @@ class Purpose(Enum):
     DELEGATION = b"leasehold delegation 1\x00"
     RELEASE = b"leasehold release 1\x00"
     PACKAGE = b"leasehold package 1\x00"
+    ALIVE = b"leasehold alive 1\x00"
 
 
 @dataclass(frozen=True)
