@@ -97,6 +97,7 @@ class Blaming:
             place = event.actor, event.position
             self.order[place], self.events[place] = len(self.order), event
         self._before = HappenedBefore(self.events.values())
+        self._ahead = dict(_ahead(chains))
         conformance.end()
         self.findings = conformance.findings
         self._policies = {
@@ -161,6 +162,12 @@ class Blaming:
             return None
         for place in events:
             event = self.events[place]
+            if (later := self._ahead.get(place)) is not None:
+                reason = (
+                    f"event {place[1]} of {place[0]} is at tick {event.now}, and event {later[1]} after it at tick "
+                )
+                reason += f"{self.events[later].now}: its clock was ahead, and the property speaks of time"
+                return Blame("infrastructure", reason, (place, later))
             for step in event.steps():
                 sent = self._before.sent(step)
                 if sent is not None and event.now < self.events[sent].now and isinstance(self.events[sent], StepEvent):
@@ -306,6 +313,17 @@ class Blaming:
     def _latest(self, of: Mapping[str, tuple[Place, MachineStep]]) -> list[tuple[Place, MachineStep]]:
         """The last of each actor, the latest first."""
         return sorted(of.values(), key=lambda one: -self.order[one[0]])
+
+
+def _ahead(chains: Mapping[str, Sequence[AnyEvent]]) -> Iterator[tuple[Place, Place]]:
+    """The events after which their actor's clock was set back below their time, each with the lowest one after it."""
+    for actor, events in chains.items():
+        lowest: AnyEvent | None = None
+        for event in reversed(events):
+            if lowest is not None and event.now > lowest.now:
+                yield (actor, event.position), (actor, lowest.position)
+            else:
+                lowest = event
 
 
 class DueTimer(NamedTuple):

@@ -9,12 +9,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from leasehold.checker.history.fault import UNDECIDED, CutFault
 from leasehold.checker.recovery.lease.random_runs.run import LIMIT, RandomRun, compiled
 from leasehold.checker.recovery.lease.simulation import LeaseSimulation
-from leasehold.checker.verify.blame import Blame, Blaming
+from leasehold.checker.verify.blame import Blame, Blaming, _ahead
 from leasehold.checker.verify.history import HistoryVerification
 from leasehold.checker.verify.result import Violation, drawn_path, events_of
 from leasehold.checker.verify.system import CutsOfSystem
@@ -299,6 +300,21 @@ def test_a_clock_is_blamed_for_a_property_of_time() -> None:
         assert "a clock is wrong, and the property speaks of time" in blame.reason
         receipt, sending = blame.events
         assert history[receipt[0]][receipt[1] - 1].now < history[sending[0]][sending[1] - 1].now
+
+
+def test_a_clock_that_is_set_back_later_was_ahead_until_then() -> None:
+    """Its actor alone tells of it: each event after which an earlier time comes, with the earliest."""
+    history = history_of(plan_in_two_settings(17))
+    assert not [*_ahead(history)], "these clocks only go on"
+    events = [*history["site"]]
+    assert len(events) > 6
+    late = events[-1].now
+    events[2] = msgspec.structs.replace(events[2], now=late + 100)
+    events[3] = msgspec.structs.replace(events[3], now=late + 50)
+    found = dict(_ahead({"site": events}))
+    earliest = min(event.now for event in events[4:])
+    assert {*found} == {("site", events[2].position), ("site", events[3].position)}
+    assert {next(e.now for e in events if e.position == at) for _, at in found.values()} == {earliest}
 
 
 def test_a_message_that_was_altered_on_its_way_is_blamed_on_the_infrastructure() -> None:
