@@ -385,7 +385,7 @@ class FirstFit:
         return decision
 
     def _picked(self, free: Iterable[int], more: int, chosen: frozenset[int]) -> frozenset[int]:
-        """So many free units; those of suspect hosts only where the others are too few."""
+        """Picks so many free units; those of suspect hosts only where the others are too few."""
         doubted = frozenset(n for n in free if self.failures.suspect and self.host(n) in self.failures.suspect)
         sound = frozenset(free) - doubted
         if more <= len(sound):

@@ -1,4 +1,4 @@
-"""What has failed at a site lately: hosts, whose units are taken last, and wishes that nobody is given units for.
+"""Failures at a site of late: hosts, whose units are taken last, and wishes that nobody is given units for.
 
 Theory of operation (paper, section 5.4). A site that sets units up elsewhere for as long as they fail loses all of them
 to one bad image; one that takes its units in a fixed order gives each new lease those of a host that is broken. A
@@ -35,7 +35,7 @@ _GOING = ("closing", "closed")
 
 
 class HoldBack(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """When a wish is held back.
+    """The settings by which a wish is held back.
 
     Attributes:
         failures: leases that have failed with it in a row; 0: none is held back.
@@ -68,7 +68,7 @@ class _Wish:
 
 
 class SetupFailures:
-    """What has failed.
+    """The failures of a site.
 
     Args:
         settings: when a wish is held back.
