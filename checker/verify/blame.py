@@ -8,8 +8,9 @@ does. The first event that is wrong there decides, as what follows from it may b
                     its actor ran and its clock has come there
     infrastructure  events contradict each other: a message that nobody has sent so, a record that was lost, a clock
                     that goes back, a probe that finds another state than handlers have told, a unit that died and
-                    that no handler has told to be up again; or something should have come, and an actor was down, a
-                    message was not received, or a handler's call has not ended
+                    that no handler has told to be up again, or whose handler has failed, or was given up, since a
+                    policy has decided last; or something should have come, and an actor was down, a message was not
+                    received, or a handler's call has not ended
     policy          something should have come, and a policy that was asked has not answered; or all steps are allowed,
                     and decisions of policies led there: the last of each actor
     specification   all steps are allowed, and nobody has decided anything: whoever keeps to it comes there
@@ -96,6 +97,7 @@ class Blaming:
             place = event.actor, event.position
             self.order[place], self.events[place] = len(self.order), event
         self._before = HappenedBefore(self.events.values())
+        self._ahead = dict(_ahead(chains))
         conformance.end()
         self.findings = conformance.findings
         self._policies = {
@@ -160,6 +162,12 @@ class Blaming:
             return None
         for place in events:
             event = self.events[place]
+            if (later := self._ahead.get(place)) is not None:
+                reason = (
+                    f"event {place[1]} of {place[0]} is at tick {event.now}, and event {later[1]} after it at tick "
+                )
+                reason += f"{self.events[later].now}: its clock was ahead, and the property speaks of time"
+                return Blame("infrastructure", reason, (place, later))
             for step in event.steps():
                 sent = self._before.sent(step)
                 if sent is not None and event.now < self.events[sent].now and isinstance(self.events[sent], StepEvent):
@@ -252,9 +260,16 @@ class Blaming:
         decisions: dict[str, tuple[Place, MachineStep]] = {}
         failures: dict[str, tuple[Place, MachineStep]] = {}
         lost: dict[tuple[str, str], Place] = {}  # by run and machine, those that a probe has found down
+        broken: dict[str, Place] = {}  # units that have failed since a policy has decided last
+        at_work: set[str] = set()  # units for which a handler works
         for place in past:
             for step in self.events[place].steps():
                 role = step.machine.partition("[")[0]
+                if step.lease == BELOW:
+                    failed = step.answers is not None and not step.answers.well
+                    if failed or (step.event == TICK[0] and step.machine in at_work):
+                        broken[step.machine] = place
+                    (at_work.add if step.starts else at_work.discard)(step.machine)
                 if step.answers is not None and not step.answers.well:
                     failures[place[0]] = place, step
                 if step.cause == "probe":
@@ -263,6 +278,7 @@ class Blaming:
                     lost.pop((step.lease, step.machine), None)
                 if step.cause == "policy" or (not step.cause and (role, step.event) in self._policies):
                     decisions[place[0]] = place, step
+                    broken.clear()
         accounts = [
             f"{at[0]} has decided {self._decision(step)} (event {at[1]})" for at, step in self._latest(decisions)
         ]
@@ -272,9 +288,11 @@ class Blaming:
         ]
         reason = "each step that led there is one that the specification allows"
         shown = tuple(place for of in (decisions, failures) for place, _ in self._latest(of))
-        if lost:  # what policies have decided since, they had to decide because of it
+        if lost or broken:  # what policies have decided since units died, they had to decide because of it
             died = [f"{machine} died (event {at} of {who})" for (_, machine), (who, at) in lost.items()]
-            return Blame("infrastructure", "; ".join([*died, reason, *accounts]), (*lost.values(), *shown))
+            died += [f"{machine} has failed (event {at} of {who})" for machine, (who, at) in broken.items()]
+            places = dict.fromkeys((*lost.values(), *broken.values(), *shown))
+            return Blame("infrastructure", "; ".join([*died, reason, *accounts]), tuple(places))
         if not decisions:
             accounts = ["no policy has decided anything", *accounts]
             return Blame("specification", "; ".join([reason, *accounts]), shown or tuple(past[-1:]))
@@ -295,6 +313,17 @@ class Blaming:
     def _latest(self, of: Mapping[str, tuple[Place, MachineStep]]) -> list[tuple[Place, MachineStep]]:
         """The last of each actor, the latest first."""
         return sorted(of.values(), key=lambda one: -self.order[one[0]])
+
+
+def _ahead(chains: Mapping[str, Sequence[AnyEvent]]) -> Iterator[tuple[Place, Place]]:
+    """The events after which their actor's clock was set back below their time, each with the lowest one after it."""
+    for actor, events in chains.items():
+        lowest: AnyEvent | None = None
+        for event in reversed(events):
+            if lowest is not None and event.now > lowest.now:
+                yield (actor, event.position), (actor, lowest.position)
+            else:
+                lowest = event
 
 
 class DueTimer(NamedTuple):

@@ -30,6 +30,7 @@ from leasehold.impl.identity.signed import (
     Early,
     Forged,
     Malformed,
+    Misdirected,
     OlderStore,
     OtherSpecification,
     Refusal,
@@ -531,7 +532,7 @@ def check_origin(envelope: Envelope, trust: Trust, begun_by: Collection[str], re
 
 def answer_to(refusal: Refusal) -> Delivery:
     """The answer to the sender: to stop, or, where time or an operator may cure it, to send it again later."""
-    if isinstance(refusal, OtherSpecification | UnknownMember | Early):
+    if isinstance(refusal, OtherSpecification | UnknownMember | Early | Misdirected):
         return Delivery.BUSY
     untrusted = isinstance(refusal, UnknownSender | Forged | OlderStore)
     return Delivery.UNTRUSTED if untrusted else Delivery.REFUSED

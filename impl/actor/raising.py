@@ -38,6 +38,7 @@ class EventRaising:
             ActorError: it may not be raised, or there is no such machine, or the machine refuses it.
         """
         raised, source, _ = request
+        before = len(ready.events)
         key = RecordKey(raised.lease or BELOW, raised.unit or raised.machine)
         try:
             key = self._key(raised)
@@ -45,7 +46,7 @@ class EventRaising:
             self._step(ready, key, raised.event)
         except ActorError as error:
             self._stepper.counts["raised refused"] += 1
-            if self._stepper.keeps_events:
+            if self._stepper.keeps_events and len(ready.events) == before:  # else its machine has refused it
                 ready.events.append(refused(key, raised.event, ready.cause, str(error)))
             self._sparse.warning(time.monotonic(), source, "%s raises %s, which is refused: %s", source, raised, error)
             raise

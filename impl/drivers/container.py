@@ -5,7 +5,8 @@ writes lies in the folder that the setting `volume` names, so that it is limited
 the part's own. Files such as the holder's key are written there before the container begins, and no link that the guest
 may have left is followed (beneath.py). runc's own default configuration (`runc spec`) is the base: few capabilities, no
 new privileges, no devices but the usual. What runc has left half made is deleted and begun again, and the control group
-of the container, by which runc may have left processes, is removed with it.
+of the container, by which runc may have left processes, is removed with it. An image may be a folder of a network file
+system: a container whose root cannot be read any more is not up, and is made anew, as the layer never reads again.
 
 A container has the machine's kernel, and its root is the machine's root without most of its capabilities. A site
 approves its images.
@@ -18,6 +19,7 @@ import os
 import re
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -36,7 +38,7 @@ from leasehold.impl.drivers.driver import Facts, FoundPart, UnitPart, need_root
 from leasehold.impl.drivers.mounts import mount_at, unmount_below
 from leasehold.impl.drivers.network import NAMESPACES
 from leasehold.impl.drivers.site import DriverSite
-from leasehold.impl.drivers.tools import ToolFailed
+from leasehold.impl.drivers.tools import ToolFailed, silence_of
 from leasehold.impl.handlers import cgroups
 from leasehold.impl.handlers.handler import HandlerError
 from leasehold.impl.handlers.place import UnitDirectory, write_file
@@ -92,7 +94,7 @@ class ContainerDriver:
     def __init__(self, site: DriverSite, runtime: str = "runc") -> None:
         need_root("container")
         self._images, self._runtime, self._root = site.images, runtime, site.directory / ".runc"
-        self.programs = (runtime, "mount", "umount")
+        self.programs = (runtime, "mount", "umount", "timeout", "ls")
 
     def create(self, part: UnitPart, settings: ContainerSettings) -> Facts:
         hostname = settings.hostname or part.unit.replace("_", "-")
@@ -124,9 +126,9 @@ class ContainerDriver:
         if not status and not cgroups.processes_in(group) and mount_at(part.folder / "rootfs") is None:
             return None
         pids = sorted(cgroups.processes_in(group))
-        return FoundPart(
-            status == "running", f"container {part.name}, {status or 'half made'}", {"processes": len(pids)}
-        )
+        silence = _silence(part) if status == "running" else ""
+        words = f"container {part.name}, {status or 'half made'}{f', whose root is gone: {silence}' if silence else ''}"
+        return FoundPart(status == "running" and not silence, words, {"processes": len(pids)})
 
     def destroy(self, part: UnitPart, settings: ContainerSettings) -> Facts:
         self._delete(part, settings, self._state(part))
@@ -140,7 +142,8 @@ class ContainerDriver:
     def _delete(self, part: UnitPart, settings: ContainerSettings, state: Mapping[str, Any]) -> None:
         """Removes a container in any state, with what the runtime leaves where it is killed itself."""
         if state:
-            self._run(part, "delete", "--force", part.name)
+            with suppress(ToolFailed):  # it cannot read its own state, which it does not flush; the rest removes all
+                self._run(part, "delete", "--force", part.name)
             part.point("deleted")
         cgroups.remove(_cgroup(part, settings))
         if (left := self._root / part.name).exists():
@@ -151,6 +154,10 @@ class ContainerDriver:
         """The root file system, made where it is missing."""
         image = self._images.root(settings.image, part.tools)
         part.point("image")
+        if _silence(part):
+            self._delete(part, settings, self._state(part))
+            unmount_below(part.folder, part.tools)
+            part.point("unmounted")
         if settings.volume and not Path(settings.volume).is_dir():
             raise HandlerError(f"volume: {settings.volume} is no folder")
         base = Path(settings.volume) if settings.volume else part.folder
@@ -234,6 +241,12 @@ class ContainerDriver:
 
     def _run(self, part: UnitPart, *arguments: str, output: Path | None = None) -> str:
         return part.tools.run(self._runtime, "--root", self._root, *arguments, output=output)
+
+
+def _silence(part: UnitPart) -> str:
+    """Returns why a root that is a layer cannot be read any more; empty where it can, or there is none."""
+    root = part.folder / "rootfs"
+    return silence_of(root, part.tools) if mount_at(root) is not None else ""
 
 
 def _cgroup(part: UnitPart, settings: ContainerSettings) -> str:

@@ -26,7 +26,7 @@ from msgspec import Struct
 
 from leasehold.impl import files
 from leasehold.impl.drivers.driver import size_of
-from leasehold.impl.drivers.tools import ToolFailed, Tools
+from leasehold.impl.drivers.tools import ToolFailed, Tools, silence_of
 from leasehold.impl.drivers.unpack import REFUSED
 from leasehold.impl.handlers.handler import HandlerError
 from leasehold.impl.words import choices
@@ -77,6 +77,8 @@ class Images:
             raise HandlerError(f"there is no image {name[:60]!r}{choices(name, list(self._images))}")
         image = self._images[name]
         if image.directory:
+            if silence := silence_of(Path(image.directory), tools):
+                raise HandlerError(f"image {name}: {silence}")
             root = Path(image.directory).resolve()
             if not root.is_dir():
                 raise HandlerError(f"image {name}: {root} is no folder")

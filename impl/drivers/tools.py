@@ -32,6 +32,7 @@ PACKAGES: Mapping[str, str] = {
     "cp": "coreutils",
     "ip": "iproute2",
     "losetup": "mount",
+    "ls": "coreutils",
     "mkfs.btrfs": "btrfs-progs",
     "mkfs.ext4": "e2fsprogs",
     "mkfs.xfs": "xfsprogs",
@@ -40,6 +41,7 @@ PACKAGES: Mapping[str, str] = {
     "resize2fs": "e2fsprogs",
     "runc": "runc",
     "sync": "coreutils",
+    "timeout": "coreutils",
     "umount": "mount",
     "virsh": "libvirt-clients",
     "xfs_growfs": "xfsprogs",
@@ -177,6 +179,19 @@ class Tools:
             with suppress(ProcessLookupError):
                 os.killpg(program.pid, signal.SIGKILL)
             raise
+
+
+def silence_of(folder: Path, tools: Tools, seconds: int = 2) -> str:
+    """Returns why a folder, perhaps of a network file system, cannot be read; empty where it can.
+
+    It is looked at by a program that is killed, as a thread of this process would hang with the file system.
+    """
+    try:
+        tools.run("timeout", "--signal=KILL", str(seconds), "ls", "-A", folder)
+    except ToolFailed as error:
+        hangs = error.code in (124, 137, -signal.SIGKILL)
+        return f"{folder} does not answer within {seconds} s" if hangs else error.words.splitlines()[-1][:300]
+    return ""
 
 
 def end_leftovers(place: UnitDirectory, tools: Tools) -> int:

@@ -20,7 +20,7 @@ import msgspec
 
 from leasehold.impl.identity import signed
 from leasehold.impl.identity.keys import SIGNATURE, PrivateKey, Purpose, base64_of, unbase64
-from leasehold.impl.identity.signed import Malformed, NotForMe, TooLarge
+from leasehold.impl.identity.signed import Malformed, Misdirected, TooLarge
 from leasehold.impl.identity.trust import Trust
 
 _HEAD = re.compile(rf"leasehold1 ([0-9a-f]{{32}}) ({SIGNATURE})\n".encode())
@@ -126,7 +126,7 @@ def open_frame(frame: bytes, trust: Trust, me: str, at: float | None = None) -> 
         Malformed: it is no envelope.
         UnknownSender: its sender is not trusted.
         Forged: its sender did not sign it, or with a key that is revoked or over.
-        NotForMe: it is for another actor.
+        Misdirected: it is for another actor.
     """
     if len(frame) > signed.FRAME_BYTES:
         raise TooLarge(f"the frame has {len(frame)} bytes, and {signed.FRAME_BYTES} are accepted")
@@ -141,5 +141,5 @@ def open_frame(frame: bytes, trust: Trust, me: str, at: float | None = None) -> 
     moment = time.time() if at is None else at
     trust.check_signature(envelope.sender, Purpose.ENVELOPE, head[1].decode(), body, signature, moment)
     if envelope.receiver != me:
-        raise NotForMe(f"the frame is for {envelope.receiver[:80]!r}, and this is {me}")
+        raise Misdirected(f"the frame is for {envelope.receiver[:80]!r}, and this is {me}")
     return envelope

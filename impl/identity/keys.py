@@ -54,6 +54,7 @@ class Purpose(Enum):
     PACKAGE = b"leasehold package 1\x00"
     QUERY = b"leasehold query 1\x00"
     ANSWER = b"leasehold answer 1\x00"
+    ALIVE = b"leasehold alive 1\x00"
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,10 @@ class NotForMe(Refusal):
     """It is well signed, and for another actor."""
 
 
+class Misdirected(NotForMe):
+    """It has come to another actor than it is for, as where two hosts have one address: until they have not."""
+
+
 class Unauthorised(Refusal):
     """It is well signed, by an actor that may not say this: a ticket that no broker issued."""
 

@@ -16,6 +16,9 @@ are needed are reclaimed, the one first whose end was first, counting what is on
 expired while it waits is not served any more; one of them that holds nothing is reclaimed at once, as nothing is left
 to keep. Without lazy close the machines end by the clock, and nothing is reclaimed.
 
+Hosts on which units have failed are taken last, and wishes with which leases have failed in a row are refused for a
+while (failures.py).
+
 A site whose units are handed on says which leases have others beside: those whose tickets were cut from no delegation
 (stock_admission.py). Nobody opens a stock of the units that these have.
 
@@ -27,11 +30,14 @@ from __future__ import annotations
 import heapq
 import logging
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from leasehold.impl.lease.delegations import Delegations
+from leasehold.impl.lease.failures import HoldBack, SetupFailures
 from leasehold.impl.lease.inventory import Inventory
 from leasehold.impl.lease.stock_admission import CountedUnits, HeldLeases
 from leasehold.impl.lease.ticket import properties_of
@@ -119,12 +125,25 @@ class FirstFit:
         inventory: the site's units.
         lazy: whether expired leases are kept until others need their units; as `lazy_close` of the specification.
         delegations: of the site, if it hands units on.
+        hold_back: when wishes that fail are held back, `failures`, `ticks` and `by`.
     """
 
     quick = True
 
-    def __init__(self, inventory: Inventory, *, lazy: bool = True, delegations: Delegations | None = None) -> None:
+    def __init__(
+        self,
+        inventory: Inventory,
+        *,
+        lazy: bool = True,
+        delegations: Delegations | None = None,
+        hold_back: Mapping[str, Any] | None = None,
+    ) -> None:
         self.inventory = inventory
+        try:
+            self.failures = SetupFailures(msgspec.convert(hold_back or {}, HoldBack))
+        except msgspec.ValidationError as error:
+            raise ValueError(f"hold_back: {error}") from None
+        self._now = 0
         self._beside = HeldLeases(delegations.folder, delegations.actor) if delegations is not None else None
         self._lazy = lazy
         self._views: dict[str, _View] = {}
@@ -140,6 +159,10 @@ class FirstFit:
         """Returns so many of the units of a type that are free, for a lease that has some already."""
         return heapq.nsmallest(count, free)
 
+    def host(self, n: int) -> str:
+        """The host of a unit: its property `host`, or else the unit itself."""
+        return str(self.inventory.properties(n).get("host", self.inventory.name(n)))
+
     def free(self, type: str = "") -> frozenset[int]:
         """The units of a type that no lease holds, and none was promised."""
         return frozenset(self._free[self.inventory.the_type(type)])
@@ -150,6 +173,7 @@ class FirstFit:
             self._recovered.append(lease.name)
 
     def begin(self, question: Question, now: int) -> Iterable[Decision]:
+        self._now = now
         self._settle()
         name = question.lease.name
         before = self._promised.get(name)
@@ -168,6 +192,7 @@ class FirstFit:
         return self._serve(now)
 
     def changed(self, lease: Lease, now: int) -> Iterable[Decision]:
+        self._now = now
         self._settle()
         view = self._note(lease)
         if view is None or not view.asks:
@@ -213,7 +238,14 @@ class FirstFit:
             }
             for type, free in self._free.items()
         ]
-        return {"inventory": inventory, "partitionable": False, "waiting": sum(map(len, self._queues.values()))}
+        held = self.failures.query(now)
+        waiting = sum(map(len, self._queues.values()))
+        return {
+            "inventory": inventory,
+            "partitionable": False,
+            "waiting": waiting,
+            **({"held_back": held} if held else {}),
+        }
 
     def _settle(self) -> None:
         views = {name: self._views[name].lease for name in self._recovered}
@@ -249,6 +281,12 @@ class FirstFit:
         types = self.inventory.types
         return types[0] if not ticket_type and len(types) == 1 else None
 
+    def _held_back(self, view: _View, now: int) -> str:
+        return self.failures.held_back(view.lease, lambda: self._wish(view), now)
+
+    def _wish(self, view: _View) -> str:
+        return self.failures.wish(view.lease, self._type(view) or self._said_type(view))
+
     @staticmethod
     def _said_type(view: _View) -> str:
         """The type that the ticket names, or else the broker's policy in its properties."""
@@ -260,6 +298,8 @@ class FirstFit:
         held = frozenset(lease.data["assigned"]) | {n for n, s in down.items() if s not in ("idle", "closed")}
         failed = frozenset(n for n, state in down.items() if state in _KEPT)
         view = self._views.setdefault(lease.name, _View(lease))
+        if view.lease is not lease:
+            self.failures.note(view.lease, lease, lambda: self._wish(view), self.host, self._now)
         before, view.lease, view.held, view.failed = view.held, lease, held, failed
         self._hold(held - before, 1)
         self._hold(before - held, -1)
@@ -295,6 +335,9 @@ class FirstFit:
                 if more > 0 and view.expired(now):
                     if self._lazy and not view.assigned:
                         decisions += self._reclaim(view, now)
+                elif more > 0 and view.question and (reason := self._held_back(view, now)):
+                    del queue[name]
+                    decisions.append(view.question.answer("no_room", reason=reason))
                 elif more > 0 and (short or more > len(self._free[type])) and more > len(view.down):
                     if view.question is not None and (reason := self._no_room(type, view, short)):
                         del queue[name]
@@ -332,7 +375,7 @@ class FirstFit:
             if short or more > len(free):
                 units = chosen | frozenset(heapq.nsmallest(more, view.down))
             else:
-                fresh = frozenset(self.pick(frozenset(free), more, chosen))
+                fresh = self._picked(free, more, chosen)
                 units = chosen | fresh
         else:
             units = frozenset(sorted(chosen, key=lambda n: (view.state_of(n) != "active", n))[:wanted])
@@ -340,6 +383,14 @@ class FirstFit:
         self._hold(fresh, 1)
         self._promised[question.lease.name] = _Promise(decision, fresh)
         return decision
+
+    def _picked(self, free: Iterable[int], more: int, chosen: frozenset[int]) -> frozenset[int]:
+        """Picks so many free units; those of suspect hosts only where the others are too few."""
+        doubted = frozenset(n for n in free if self.failures.suspect and self.host(n) in self.failures.suspect)
+        sound = frozenset(free) - doubted
+        if more <= len(sound):
+            return frozenset(self.pick(sound, more, chosen))
+        return sound | frozenset(self.pick(doubted, more - len(sound), chosen | sound))
 
     def _usable(self, type: str, view: _View) -> int:
         """Returns the number of units of a type that a lease might get in the end.
@@ -386,11 +437,7 @@ class FirstFit:
 
 
 class OverHosts(FirstFit):
-    """A site's policy that looks at the hosts of units: the property `host` of each, or else the unit itself."""
-
-    def host(self, n: int) -> str:
-        """The host of a unit."""
-        return str(self.inventory.properties(n).get("host", self.inventory.name(n)))
+    """A site's policy that looks at the hosts of units."""
 
     def by_host(self, units: Iterable[int]) -> dict[str, list[int]]:
         """The units of each host, in their order."""

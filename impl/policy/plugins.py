@@ -75,6 +75,7 @@ BUILT_IN: Mapping[Kind, Mapping[str, str]] = {
         "volume": "leasehold.impl.drivers.volume:VolumeDriver",
     },
     "detector": {
+        "agents": "leasehold.impl.agent.detector:AgentDetector",
         "command": "leasehold.impl.handlers.detector:CommandDetector",
     },
 }

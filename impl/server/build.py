@@ -14,6 +14,7 @@ from leasehold.impl.clock import ActorClock, ClockFileError, FileClock, RealCloc
 from leasehold.impl.compiler.program import compile_system
 from leasehold.impl.core.core import Program
 from leasehold.impl.handlers.handler import Handler
+from leasehold.impl.identity import alive
 from leasehold.impl.identity.keys import KeyFault, PrivateKey
 from leasehold.impl.identity.trust import Identity, Trust, TrustFault
 from leasehold.impl.identity.trust_file import TrustFile
@@ -91,7 +92,7 @@ def build(config: Config, roles: tuple[str, ...] = ()) -> Built:
     _check_units(system, roles, inventory)
     _check_sites(roles, inventory, directory)
     probes = _probes(config, system, program, roles)
-    raises, detectors = _raises(config, system, program, roles), _detectors(config)
+    raises, detectors = _raises(config, system, program, roles), _detectors(config, parts)
     credentials = (
         LinkCredentials(program, identity)
         if brings_links(program)
@@ -132,7 +133,7 @@ def build(config: Config, roles: tuple[str, ...] = ()) -> Built:
     with _of_key("store", StoreError):
         store = store_from_url(config.store)
     with _of_key("listen", TransportError):
-        transport = open_transport(config.listen)
+        transport = open_transport(config.listen, routes=[alive.route(identity)])
     clock = _clock(config)
     actor = Actor(identity, program, roles, store, transport, clock, environment, options)
     return Built(actor, system, config, roles, clients)
@@ -322,7 +323,7 @@ def _raises(config: Config, system: System, program: Program, roles: tuple[str, 
     return {role: tuple(events) for role, events in config.raises.items()}
 
 
-def _detectors(config: Config) -> dict[str, Detector]:
+def _detectors(config: Config, parts: Mapping[str, Any]) -> dict[str, Detector]:
     if config.detectors and not config.raises:
         raise ConfigError(
             "detectors: nothing that they find may be raised; name the events under `raises`, as in {unit: [lost]}"
@@ -331,7 +332,8 @@ def _detectors(config: Config) -> dict[str, Detector]:
     for name, given in config.detectors.items():
         wanted = plug(given, f"detectors: {name}")
         with _of_key(f"detectors: {name}", Exception):  # a detector's own words about its settings
-            detectors[name] = plugins.make("detector", wanted.name, wanted.settings)
+            plugin = plugins.find("detector", wanted.name)
+            detectors[name] = plugin.make({**wanted.settings, **plugin.taken(parts)})
     return detectors
 
 

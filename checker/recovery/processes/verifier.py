@@ -18,6 +18,7 @@ from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.conform.logs import ConformanceResult, WholeLog, judge_logs
 from leasehold.checker.explore.reference import Reference
 from leasehold.checker.history.fold import EventFold, FoldedMachine
+from leasehold.checker.history.merge import Place
 from leasehold.checker.verify.blame import speaks_of_time
 from leasehold.checker.verify.cuts import GOES_BACK
 from leasehold.checker.verify.follow import ChainReader, Lag, SourceVerification
@@ -52,6 +53,7 @@ class FleetVerifier:
         missing: why the last events were not judged, in words, once nothing more comes.
         steps: how many steps of machines were judged, once nothing more comes.
         coverage: of the specification by these steps; None before.
+        moments: of the last event of each violation, by its actor's clock.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class FleetVerifier:
         self.missing: list[str] = []
         self.steps = 0
         self.coverage: Coverage | None = None
+        self.moments: dict[Place, int] = {}
 
     @property
     def result(self) -> HistoryResult:
@@ -116,17 +119,28 @@ class FleetVerifier:
         judge_logs(self._known, logs, conformance)
         self.steps = sum(log.steps + log.not_judged for log in conformance.logs)
         self.findings, self.coverage = conformance.findings, conformance.coverage
+        verification.blame()
+        shown = {violation.events[-1] for violation in self.result.violations}
+        every = ((actor, event) for actor, events in chains.items() for event in events if shown)
+        self.moments = {(actor, e.position): e.now for actor, e in every if (actor, e.position) in shown}
         verification.close()
 
     @property
     def complaints(self) -> list[str]:
         """Returns what is wrong, in words."""
+        return self.complaints_where(self._clocks)
+
+    def complaints_where(self, clocks: bool) -> list[str]:
+        """Returns what is wrong, in words; where clocks may be off, without what speaks of time."""
+        asked = self.verification.known.system.properties
         complaints = [
-            f"{v.property} is violated in {v.run}, as events {_told(v.events)} show" for v in self.result.violations
+            f"{v.property} is violated in {v.run}, as events {_told(v.events)} show"
+            for v in self.result.violations
+            if clocks or v.of not in asked or not speaks_of_time(asked[v.of])
         ]
-        faults = [fault for fault in self.result.faults if self._clocks or GOES_BACK not in fault.reason]
+        faults = [fault for fault in self.result.faults if clocks or GOES_BACK not in fault.reason]
         complaints += [f"verifier: {fault}" for fault in faults]
-        complaints += [f"conform: {finding}" for finding in self.findings]
+        complaints += [f"conform: {finding}" for finding in self.findings if clocks or finding.what != "clock"]
         return [*complaints, *(f"verifier: {reason}" for reason in self.missing)]
 
     def summary(self) -> dict[str, Any]:

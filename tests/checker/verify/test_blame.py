@@ -9,12 +9,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from leasehold.checker.history.fault import UNDECIDED, CutFault
 from leasehold.checker.recovery.lease.random_runs.run import LIMIT, RandomRun, compiled
 from leasehold.checker.recovery.lease.simulation import LeaseSimulation
-from leasehold.checker.verify.blame import Blame, Blaming
+from leasehold.checker.verify.blame import Blame, Blaming, _ahead
 from leasehold.checker.verify.history import HistoryVerification
 from leasehold.checker.verify.result import Violation, drawn_path, events_of
 from leasehold.checker.verify.system import CutsOfSystem
@@ -210,6 +211,45 @@ def test_a_unit_that_died_is_no_policy_s_fault(tmp_path: Path) -> None:
     assert "died" not in granted.reason
 
 
+FAILS = """
+properties:
+  demands_are_met: {doc: No holder is told that it gets no units., always: service_manager.state != failed}
+  units_are_few: {doc: The site gives one unit at most., always: len(authority.assigned) < 2}
+"""
+
+
+@pytest.mark.parametrize("how", ["fails", "delay"])
+def test_a_unit_whose_handler_has_failed_or_was_given_up_is_no_policy_s_fault(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a policy decides after that is its own again."""
+    own = tmp_path / "own.yaml"
+    own.write_text(FAILS)
+    sim = LeaseSimulation(compiled(2, lazy=True)[0], units=2)
+    sim.start_all()
+    broken = {"fails": True, "delay": 10_000}[how]
+    monkeypatch.setattr(sim.units, f"_{how}", lambda action, chance: broken if action.verb == "setup" else 0)
+    sim.wish("demand", "service_manager:1", 1, 90, 50, start=0)
+    ticks(sim, 60)
+    monkeypatch.setattr(sim.units, f"_{how}", lambda action, chance: 0)
+    sim.wish("demand", "service_manager:2", 2, 190, 50, start=60)
+    ticks(sim, 20)
+    history = {name: [read(body) for body in disk.events.values()] for name, disk in sim.disks.items()}
+    sim.close()
+    known = CutsOfSystem(load("lease", compiled(2, lazy=True)[1].system.values(), more=[own]))
+    ((violation, blame),) = blamed(known, history, "demands_are_met")
+    assert (violation.run, blame.culprit) == ("service_manager:1", "infrastructure"), blame
+    assert blame.reason.startswith("unit[0] has failed (event ")
+    (actor, position), *_ = blame.events
+    event = history[actor][position - 1]
+    assert isinstance(event, StepEvent)
+    said = {"fails": "broken", "delay": "tick"}[how]
+    assert (actor, event.step.machine, event.step.event) == ("site", "unit[0]", said)
+    ((violation, blame),) = blamed(known, history, "units_are_few")
+    assert (violation.run, blame.culprit) == ("service_manager:2", "policy")
+    assert "unit[0] has failed" not in blame.reason
+
+
 def test_where_nobody_has_decided_anything_it_is_the_specification(tmp_path: Path) -> None:
     own = tmp_path / "own.yaml"
     own.write_text("properties: {nothing_is_asked: {doc: Mine., always: coordinator.state != asking}}")
@@ -260,6 +300,21 @@ def test_a_clock_is_blamed_for_a_property_of_time() -> None:
         assert "a clock is wrong, and the property speaks of time" in blame.reason
         receipt, sending = blame.events
         assert history[receipt[0]][receipt[1] - 1].now < history[sending[0]][sending[1] - 1].now
+
+
+def test_a_clock_that_is_set_back_later_was_ahead_until_then() -> None:
+    """Its actor alone tells of it: each event after which an earlier time comes, with the earliest."""
+    history = history_of(plan_in_two_settings(17))
+    assert not [*_ahead(history)], "these clocks only go on"
+    events = [*history["site"]]
+    assert len(events) > 6
+    late = events[-1].now
+    events[2] = msgspec.structs.replace(events[2], now=late + 100)
+    events[3] = msgspec.structs.replace(events[3], now=late + 50)
+    found = dict(_ahead({"site": events}))
+    earliest = min(event.now for event in events[4:])
+    assert {*found} == {("site", events[2].position), ("site", events[3].position)}
+    assert {next(e.now for e in events if e.position == at) for _, at in found.values()} == {earliest}
 
 
 def test_a_message_that_was_altered_on_its_way_is_blamed_on_the_infrastructure() -> None:

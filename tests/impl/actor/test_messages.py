@@ -31,6 +31,7 @@ from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.identity.signed import (
     Forged,
     Malformed,
+    Misdirected,
     OlderStore,
     OtherSpecification,
     Refusal,
@@ -187,6 +188,7 @@ def test_who_was_refused_hears_whether_to_say_it_again() -> None:
         UnknownSender: Delivery.UNTRUSTED,
         Forged: Delivery.UNTRUSTED,
         OlderStore: Delivery.UNTRUSTED,
+        Misdirected: Delivery.BUSY,  # another has its address at the moment
         Malformed: Delivery.REFUSED,
         Unauthorised: Delivery.REFUSED,
         Refusal: Delivery.REFUSED,

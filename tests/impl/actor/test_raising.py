@@ -178,6 +178,16 @@ async def test_what_is_refused_changes_nothing_and_is_told(program: Program, rai
         assert scene.actor.counts["raised refused"] == 1
 
 
+async def test_what_its_machine_refuses_is_told_once_with_the_reason_of_the_specification(program: Program) -> None:
+    """So `conform` finds nothing wrong with it."""
+    async with up(program, leave={"unit": ("mended",)}) as scene:
+        await scene.tick(RaisedEvent("mended", unit="unit[2]"))
+        await scene.actor.tell("own:1", "keeper", "close")
+        (refusal,) = scene.told(RefusedEvent)
+        assert (refusal.machine, refusal.event, refusal.reason) == ("unit[2]", "mended", "it is not broken")
+        assert scene.actor.counts["raised refused"] == 1
+
+
 async def test_without_leave_nothing_is_raised_and_no_decision_moves_a_unit(program: Program) -> None:
     async with up(program, leave={}) as scene:
         await scene.tick(LOST, RaisedEvent(unit="unit[1]"), Decision(BELOW, "unit[3]", "lost", {}))

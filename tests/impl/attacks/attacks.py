@@ -318,10 +318,8 @@ attacks(
 attacks(
     "receiver",
     every,
-    refused(
-        "another actor of the same role", "the frame is for", lambda s: s.sealed(receiver=OTHER[s.envelope.receiver])
-    ),
-    refused("the sender itself", "the frame is for", lambda s: s.sealed(receiver=s.envelope.sender)),
+    busy("another actor of the same role", "the frame is for", lambda s: s.sealed(receiver=OTHER[s.envelope.receiver])),
+    busy("the sender itself", "the frame is for", lambda s: s.sealed(receiver=s.envelope.sender)),
     refused(
         "a machine of another role",
         "has no machine",

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +15,7 @@ import pytest
 
 from leasehold.impl.drivers.images import Images
 from leasehold.impl.drivers.tools import Tools
+from leasehold.impl.handlers import processes
 from leasehold.impl.handlers.handler import HandlerError
 from leasehold.impl.handlers.place import UnitDirectory
 from tests.impl.drivers.machine import needs, said, seen
@@ -140,3 +145,64 @@ def test_what_runc_leaves_half_made_is_deleted(units: Path, image: dict[str, Any
     assert found.up
     one.destroy(**SLEEP)
     assert os.listdir(units / ".runc") == []
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_container_whose_state_the_runtime_has_lost_is_removed_all_the_same(
+    units: Path, image: dict[str, Any], again: bool
+) -> None:
+    """runc does not flush it, so after a failure of the power or the disk its file may be empty."""
+    one = made(units, image)
+    pid = one.create(**SLEEP)["pid"]
+    (units / ".runc" / one.name / "state.json").write_bytes(b"")
+    assert not one.probe(**SLEEP).up
+    if again:
+        assert one.create(**SLEEP)["pid"] != pid
+        assert one.probe(**SLEEP).up
+    one.destroy(**SLEEP)
+    assert (left := processes.look(pid)) is None or left.gone
+    assert {*seen(units)} <= {"files"}
+
+
+@needs("bindfs")
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_container_whose_image_is_on_a_file_system_that_is_gone_is_not_up_and_is_made_anew(
+    units: Path, directory: Path, tmp_path: Path, how: signal.Signals
+) -> None:
+    """Table 2, row 2: a network file system whose server dies, or hangs."""
+    point = tmp_path / "shared"
+    point.mkdir()
+    with served(directory, point) as server:
+        one = made(units, {"directory": str(point)})
+        pid = one.create(**SLEEP)["pid"]
+        assert one.probe(**SLEEP).up
+        server.send_signal(how)
+        began, found = time.monotonic(), one.probe(**SLEEP)
+        assert not found.up
+        assert "whose root is gone" in found.words
+        assert time.monotonic() - began < 10
+        with pytest.raises(HandlerError, match=r"image small: .*(does not answer within 2 s|not connected)"):
+            one.create(**SLEEP)
+        server.send_signal(signal.SIGCONT)
+        server.kill()
+    with served(directory, point):
+        assert not one.probe(**SLEEP).up, "the layer is of the file system that is gone"
+        assert one.create(**SLEEP)["pid"] != pid
+        assert one.probe(**SLEEP).up
+        one.destroy(**SLEEP)
+    assert {*seen(units)} <= {"files"}
+
+
+@contextmanager
+def served(source: Path, point: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A file system that a process serves."""
+    with subprocess.Popen(["bindfs", "-f", "-r", source, point]) as server:
+        try:
+            while not os.path.ismount(point):
+                assert server.poll() is None
+                time.sleep(0.02)
+            yield server
+        finally:
+            server.kill()
+            server.wait()
+            subprocess.run(["umount", "-l", point], check=False, capture_output=True)

@@ -15,7 +15,7 @@ from leasehold.impl.identity.signed import (
     FRAME_BYTES,
     Forged,
     Malformed,
-    NotForMe,
+    Misdirected,
     Refusal,
     TooLarge,
     UnknownSender,
@@ -143,7 +143,7 @@ def test_a_signature_on_something_else_is_no_signature_on_an_envelope():
 
 
 def test_a_frame_cannot_be_played_to_another_receiver():
-    assert refusal(PARCEL, me="north") is NotForMe
+    assert refusal(PARCEL, me="north") is Misdirected
 
 
 def test_a_rotated_key_counts_beside_the_new_one_and_then_no_more():

@@ -36,7 +36,7 @@ class Core(Machines):
         self.lazy = lazy
         super().__init__(
             "authority",
-            lambda: policy(self.inventory, lazy=lazy),
+            lambda: policy(self.inventory, lazy=lazy, hold_back={"failures": 0}),  # test_failures.py has it
             self.inventory,
             max_units=UNITS,
             lazy_close=lazy,
@@ -337,8 +337,14 @@ def lease(
     quarantined: Iterable[int] = (),
     type: str = "",
     repairing: bool = False,
+    reason: str | None = None,
+    configuration: Mapping[str, Any] | None = None,
+    deadline: int = 1000,
 ) -> Lease:
-    machines = {("unit", n): {"state": state, "quarantined": n in {*quarantined}} for n, state in (units or {}).items()}
+    machines = {
+        ("unit", n): {"state": state, "quarantined": n in {*quarantined}, "deadline": deadline}
+        for n, state in (units or {}).items()
+    }
     data = {
         "wanted": wanted,
         "end": end,
@@ -347,6 +353,8 @@ def lease(
         "properties": {"type": type} if type else {},
         "type": 0,
         "repairing": repairing,
+        "reason": reason,
+        "configuration": configuration or 0,
     }
     return Lease(name, "authority", state, data, machines)
 
