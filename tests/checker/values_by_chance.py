@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +40,13 @@ SEQUENCES = {
             "log if bit else [slot[0], slot[1]]",
             "take(log, 1) + [get(last(log), slot[1])]",
         ),
-        ("slot[1] in log", "first(log) == slot[0]", "starts_with(log, [slot[0]])", "log[1] == none"),
+        (
+            "slot[1] in log",
+            "log[0] == slot[1]",
+            "first(log) == slot[0]",
+            "starts_with(log, [slot[0]])",
+            "log[1] == none",
+        ),
         {
             "short": "{always: len(a.log) + len(b.log) < 4}",
             "none_is_first": (
@@ -147,10 +154,22 @@ TYPES = "types: {slot: {count: 2}, side: {members: [left, right]}}\nchannels:\n"
 TOLD_APART = '  told_apart: {{always: "a.{0} != b.{0} or a.bit == b.bit"}}\n'
 
 
-def with_values(files: Mapping[str, str], fields: Mapping[str, ChanceField], rng: random.Random) -> dict[str, str]:
+def begun(name: str, field: ChanceField, role: str, names: re.Pattern[str], rng: random.Random) -> str:
+    """The declaration of a field with any first value, at machine a, or one that an update may write."""
+    fixed = [text for text in field.updates if not names.search(text)]
+    if rng.random() < 0.5 or not (role == "a" or fixed):
+        return f"{name}: {field.type}"
+    kind = field.type.removeprefix("{").removesuffix("}") if field.type.startswith("{") else f"type: {field.type}"
+    value = "any" if role == "a" else rng.choice(fixed)
+    return f'{name}: {{{kind}, initial: "{value}"}}'
+
+
+def with_values(
+    files: Mapping[str, str], fields: Mapping[str, ChanceField], rng: random.Random, begin: bool
+) -> dict[str, str]:
     """The files of a system whose machines have these fields: transitions change them, guards and messages read them.
 
-    The first field is sent, too.
+    The first field is sent, too. With `begin` it may have first values of its own.
     """
     sent = next(iter(fields))
     updates = {name: field.updates for name, field in fields.items()}
@@ -171,10 +190,14 @@ def with_values(files: Mapping[str, str], fields: Mapping[str, ChanceField], rng
         return line.replace(", set: {bit: not bit}", "").removesuffix("}") + f", set: {{{sets}}}}}"
 
     data = ", ".join(["bit: bool", *(f"{name}: {field.type}" for name, field in fields.items())])
+    names = re.compile(rf"\b({'|'.join(['bit', *fields])})\b")
     for name, text in files.items():
         if name.startswith("roles/"):
             lines = "\n".join(changed(line) for line in text.splitlines()) + "\n"
-            lines = lines.replace("data: {bit: bool}", f"data: {{{data}}}")
+            role = Path(name).stem
+            first = begun(sent, fields[sent], role, names, rng) if begin else ""
+            declared = data.replace(f"{sent}: {fields[sent].type}", first) if first else data
+            lines = lines.replace("data: {bit: bool}", f"data: {{{declared}}}")
             value = rng.choice(("bit", *conditions))
             changed_files[name] = lines.replace("with: {v: bit}", f'with: {{v: "{value}", said: {sent}}}')
     claims = [f"  {name}: {claim}\n" for field in fields.values() for name, claim in field.claims.items()]
@@ -182,13 +205,15 @@ def with_values(files: Mapping[str, str], fields: Mapping[str, ChanceField], rng
     return changed_files
 
 
-def values_by_chance(folder: Path, rng: random.Random, fields: Mapping[str, ChanceField]) -> System | None:
+def values_by_chance(
+    folder: Path, rng: random.Random, fields: Mapping[str, ChanceField], begin: bool = False
+) -> System | None:
     """A small system of two or three machines that keep such values; None where the loader does not take it."""
     if by_chance(folder, rng) is None:
         return None
     files = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*.yaml")}
     try:
-        return written(folder, with_values(files, fields, rng))
+        return written(folder, with_values(files, fields, rng, begin))
     except SpecError as error:
         if any(d.code not in ("LH402", "LH410", "LH412", "LH415", "LH508") for d in error.diagnostics):
             raise

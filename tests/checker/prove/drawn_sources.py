@@ -66,7 +66,7 @@ def _first(drawn: Callable[[], System | None]) -> System:
 def values(folder: Path, rng: Random, choose: Callable[[Random], Mapping[str, ChanceField]]) -> Drawing:
     """A system whose machines keep and send values of several parts."""
     fields = choose(rng)
-    system = _first(lambda: values_by_chance(folder, rng, fields))
+    system = _first(lambda: values_by_chance(folder, rng, fields, begin=True))
     names = re.compile(rf"\b({'|'.join(['bit', *fields])})\b")
     conditions = [words for field in fields.values() for words in field.conditions]
     owned = (rf"{machine}.\1" for machine in ("a", "b"))
