@@ -205,6 +205,7 @@ class Hosts:
         if init is not None:
             with suppress(ProcessLookupError):
                 os.kill(init, signal.SIGKILL)
+            self._end_entered(init)
         if launcher is not None:
             if init is None:
                 launcher.kill()
@@ -214,6 +215,14 @@ class Hosts:
         until = time.monotonic() + 10.0  # the kernel frees the device of the disk a moment later
         while _run("losetup", "-j", str(self.disk(name).with_suffix(".image"))) and time.monotonic() < until:
             time.sleep(0.02)
+
+    @staticmethod
+    def _end_entered(init: int) -> None:
+        """Kills the programs that have entered a host: one that is stopped would never reap, and the host never end."""
+        for seen in processes.everyone():
+            with suppress(OSError):
+                if f"--target={init}".encode() in (Path("/proc") / str(seen.pid) / "cmdline").read_bytes().split(b"\0"):
+                    processes.send(seen, signal.SIGKILL)
 
     def _groups(self, init: int) -> Iterator[Path]:
         """The control groups of a host's processes other than its daemons', with those above."""

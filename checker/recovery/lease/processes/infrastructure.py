@@ -438,7 +438,7 @@ class HostFailures:
         yield Until.DUE
         self._strike(f"what serves {self.run.store.name} on {self.host} is stopped")
         stopped = _members(self._servers[self.host])
-        for seen in stopped:
+        for seen in stopped[1:]:  # the first is what it was entered by, which stops with it, and goes on before it
             processes.send(seen, signal.SIGSTOP)
         self.evidence = self._says(str(self.run.store))
         yield Until.MENDED
@@ -578,7 +578,8 @@ def _names(units: Sequence[Any]) -> str:
 
 def _members(leader: subprocess.Popen[Any]) -> list[processes.ProcessSnapshot]:
     """The processes of a session, also those that are on a host."""
-    return [one for one in processes.everyone() if leader.pid in (one.session, one.pid) and not one.gone]
+    found = [one for one in processes.everyone() if leader.pid in (one.session, one.pid) and not one.gone]
+    return sorted(found, key=lambda one: one.pid != leader.pid)
 
 
 def _end(leader: subprocess.Popen[Any]) -> None:

@@ -108,3 +108,18 @@ def test_nothing_of_hosts_is_left_where_their_process_is_killed(tmp_path: Path) 
     finally:
         subprocess.run(["ip", "link", "delete", "lhzz8"], check=False)
         (Path("/sys/fs/cgroup/memory") / "lhzz8-left").rmdir()
+
+
+def test_a_host_ends_although_a_program_that_has_entered_it_is_stopped(tmp_path: Path) -> None:
+    with Hosts(["left"], "zz7", tmp_path) as hosts:
+        entered = subprocess.Popen([*hosts.daemon("left"), "sleep", "1000"], start_new_session=True)
+        until(lambda: b"nsenter" in (Path("/proc") / str(entered.pid) / "cmdline").read_bytes())
+        for number in (signal.SIGSTOP, signal.SIGCONT, signal.SIGSTOP):
+            os.killpg(entered.pid, number)
+        began = time.monotonic()
+        hosts.halt("left")
+        assert time.monotonic() - began < 10
+        assert entered.wait() == -signal.SIGKILL
+        assert not hosts.is_up("left")
+        hosts.boot("left")
+        assert hosts.do("left", "echo", "up") == "up\n"
