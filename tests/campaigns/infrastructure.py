@@ -76,7 +76,7 @@ def _lines(records: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         if "skipped" in record:
             yield f"| `{fault.name}` | {row} | skipped: {record['skipped']} | | | | | |"
             continue
-        first = record["noticed"][0] if record["noticed"] else None
+        first = next((one for one in record["noticed"] if one["by"] in fault.noticed), None)
         noticed = f"{first['by']}, {first['seconds']} s" if first else "nobody"
         outage = "–" if record["outage"] is None else "from {} to {} s".format(*record["outage"])
         counts = " | ".join(str(len(record[name])) for name in COUNTS)
