@@ -334,6 +334,16 @@ def write_files(folder: Path, files: Mapping[str, str]) -> list[Path]:
 
 
 def end_as_interrupted() -> None:
-    """SIGTERM and SIGHUP end a verb as Ctrl-C does, which counts also where a shell has it ignored."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
+    """SIGTERM and SIGHUP end a verb as Ctrl-C does, which counts also where a shell has it ignored.
+
+    Once: what the verb has started is ended then, and another signal does not interrupt that.
+    """
+    ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+    def interrupt(number: int, frame: object) -> NoReturn:
+        for one in ending:
+            signal.signal(one, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    for one in ending:
+        signal.signal(one, interrupt)

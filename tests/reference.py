@@ -11,7 +11,7 @@ from pathlib import Path
 from leasehold.checker.crash.analysis import crash
 from leasehold.checker.crash.unmet import FILE as UNMET
 from leasehold.faults.model import DEFAULT, Budget
-from leasehold.faults.model.catalogue import catalogue
+from leasehold.faults.model.catalogue import catalogue, infrastructure
 from leasehold.faults.model.points import ACKNOWLEDGE, AFTER, BEFORE, RECOVERING
 from leasehold.spec import load
 from leasehold.spec.language.diagnostics import codes
@@ -182,6 +182,26 @@ def met(name: str) -> Iterator[str]:
     return (point.name for point in report.points if point.name in report.tried)
 
 
+def below() -> Iterator[str]:
+    """The failures of infrastructure."""
+    yield ""
+    yield "## Infrastructure"
+    yield ""
+    yield "What is below a site fails too: hosts, their agents, disks, networks and images (the paper, section 5.4 and"
+    yield "Table 2). In the specification each is an event of a unit. `leasehold demo --driver container --fail NAME`"
+    yield "makes one real, on two hosts; [the report](../../reports/infrastructure.md) has who noticed it, and what"
+    yield "came of it."
+    yield ""
+    yield "| failure | row of Table 2 | meaning | in the model | noticed by | mended by |"
+    yield "|---|---|---|---|---|---|"
+    for fault in infrastructure().values():
+        row, noticed = fault.row or "–", ", or ".join(fault.noticed)
+        yield f"| `{fault.name}` | {row} | {fault.doc} | {fault.model} | {noticed} | {fault.repair} |"
+    yield ""
+    for fault in infrastructure().values():
+        yield f"- `{fault.name}`: {fault.host}"
+
+
 def faults() -> Iterator[str]:
     yield "# Faults"
     yield ""
@@ -207,6 +227,7 @@ def faults() -> Iterator[str]:
         yield f"- At a running actor: {fault.actor}"
         yield f"- In a path: {', '.join(f'`{step}`' for step in fault.steps)}."
         yield f"- Source: {fault.source}."
+    yield from below()
     yield ""
     yield "## Crash points"
     yield ""

@@ -23,14 +23,17 @@ from rich.table import Table
 from rich.text import Text
 
 from leasehold.checker.recovery.lease.processes.federation import ABOVE, BROKERS, HOLDERS, SITES, FederationRun
-from leasehold.checker.recovery.lease.processes.hosts import Hosts, HostsRun, HostsUnavailable, require
+from leasehold.checker.recovery.lease.processes.hosts import NEEDS, HostsRun, hosts_of
+from leasehold.checker.recovery.lease.processes.infrastructure import lacking, play
 from leasehold.checker.recovery.lease.processes.losses import REPLACEMENTS, Losses, losses_of, reboots_of
 from leasehold.checker.recovery.lease.processes.oracle import Oracle
 from leasehold.checker.recovery.lease.processes.random_workload import LASTING_TERMS, TERMS, RandomWorkload
 from leasehold.checker.recovery.processes.faults import KINDS, FaultRun, ProcessFault
+from leasehold.checker.recovery.processes.hosts import HostsUnavailable, require
 from leasehold.checker.recovery.processes.rig import Rig
 from leasehold.checker.recovery.processes.verifier import FleetVerifier
 from leasehold.cli.common import Exit, console, end_as_interrupted, print_json, verb
+from leasehold.faults.model.catalogue import infrastructure
 from leasehold.faults.simulation.partition import drawn_partition
 from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT, FederationFleet, Fleet, UnitFleet
 from leasehold.impl.processes.fleet import FleetError
@@ -235,6 +238,9 @@ class Preset:
 @click.argument("which", type=click.Choice(["lease", "federation"]), default="lease")
 @click.option("--driver", type=click.Choice(["process", "container"]), default="process", help="Make units so.")
 @click.option("--hosts", type=click.IntRange(1, 20), help="Hosts with containers, each with an agent; default: 3.")
+@click.option(
+    "--fail", type=click.Choice([*infrastructure()]), help="Let this part of the infrastructure fail, on two hosts."
+)
 @click.option("--kill-each", is_flag=True, help="Kill each actor of the federation once, in turn.")
 @click.option("--json", "as_json", is_flag=True, help="Run unattended, and print a summary as JSON.")
 @click.option(
@@ -274,6 +280,7 @@ def demo(
     which: str,
     driver: str,
     hosts: int | None,
+    fail: str | None,
     kill_each: bool,
     as_json: bool,
     crash: bool,
@@ -314,11 +321,15 @@ def demo(
     With --driver container units are servers in containers, on --hosts hosts: network namespaces, each with
     an agent that acts for the site. The judge fetches a page from each server over its own address. With --crash
     each actor and each agent is killed, with --lose-units servers are; nothing is left on a host in the end.
-    It takes root, runc, iproute2 and a static busybox.
+    It takes root, runc, iproute2 and a static busybox. With --fail a part of the infrastructure fails for real while a
+    lease has its servers, or gets them: a host, its disk, memory, network file system, address or runtime, its image
+    store, an image, or the site's clock (docs/reference/faults.md). It tells who has noticed that, after how many
+    seconds, and what the holder saw.
 
     Example:  leasehold demo
               leasehold demo --json --crash
               leasehold demo --driver container --hosts 3 --crash --lose-units --json
+              leasehold demo --driver container --fail host_reboots
               leasehold demo --lose-units --leases 20
               leasehold demo federation --kill-each --json
     """
@@ -329,9 +340,13 @@ def demo(
         return _federation(kill_each, most or 12, seed, folder, as_json)
     if hosts and driver != "container":
         raise click.UsageError("--hosts is for --driver container")
+    if fail and (driver != "container" or hosts or crash or lose or most):
+        raise click.UsageError("--fail is for --driver container, with --seed, --dir and --json")
     if driver == "container":
         if parted or reboot or units or kill_each:
             raise click.UsageError("containers take --hosts, --crash, --lose-units, --within, --leases, --seed, --dir")
+        if fail:
+            return _failure(fail, seed, folder, as_json)
         return _hosts(hosts or 3, crash, lose, max(within, 60.0), most or 6, seed, folder, as_json)
     if kill_each:
         raise click.UsageError("--kill-each is for `leasehold demo federation`; here --crash does the like")
@@ -397,12 +412,11 @@ def _hosts(
     count: int, crash: bool, lose: bool, within: float, leases: int, seed: int, folder: Path | None, as_json: bool
 ) -> Exit:
     """The demo of servers on hosts, which nobody steers."""
-    require()
+    require(NEEDS)
     base = folder or Path(tempfile.mkdtemp(prefix="leasehold-demo-"))
     end_as_interrupted()
-    run = None
     try:
-        with Hosts([f"host{n}" for n in range(1, count + 1)], f"{seed % 1000:03}") as hosts:
+        with hosts_of(count, f"{seed % 1000:03}", base) as hosts:
             say = (lambda text: None) if as_json else console().print
             run = HostsRun(base, hosts, seed, leases, crash, lose, within, say)
             with run.agents, run.site:
@@ -414,9 +428,27 @@ def _hosts(
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     finally:
-        if run is not None:
-            _clean(run.site, base, folder is not None)
+        if folder is None:
+            shutil.rmtree(base, ignore_errors=True)
     return _judged(summary, as_json)
+
+
+def _failure(fault: str, seed: int, folder: Path | None, as_json: bool) -> Exit:
+    """The demo of a failure below a site."""
+    require(NEEDS)
+    if lack := lacking(fault):
+        raise HostsUnavailable(f"{fault} cannot be made here: {lack}")
+    base = folder or Path(tempfile.mkdtemp(prefix="leasehold-demo-"))
+    end_as_interrupted()
+    try:
+        with hosts_of(2, f"{seed % 1000:03}", base) as hosts:
+            record = play(fault, base, hosts, (lambda text: None) if as_json else console().print)
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
+    finally:
+        if folder is None:
+            shutil.rmtree(base, ignore_errors=True)
+    return _judged(record, as_json)
 
 
 def _judged(summary: dict[str, Any], as_json: bool) -> Exit:
@@ -426,7 +458,7 @@ def _judged(summary: dict[str, Any], as_json: bool) -> Exit:
     else:
         for name, value in summary.items():
             console().print(f"{name}: {value if value or value == 0 else 'none'}")
-    return Exit.VIOLATED if summary["violations"] or summary["findings"] or summary["leaked"] else Exit.HOLDS
+    return Exit.VIOLATED if any(summary[name] for name in ("violations", "findings", "leaked")) else Exit.HOLDS
 
 
 def _run(demonstration: Demo, attended: bool, quiet: bool) -> bool:

@@ -1,8 +1,12 @@
-"""The catalogue of faults, as values: catalogue.yaml is its text, and docs/reference/faults.md is made from it."""
+"""The catalogue of faults, as values; docs/reference/faults.md is made from it.
+
+catalogue.yaml has the faults of actors, messages and clocks, which are explored; infrastructure.yaml those of what is
+below a site, which real hosts have.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -80,3 +84,33 @@ def catalogue() -> tuple[Fault, ...]:
 def budgeted() -> Mapping[str, Fault]:
     """The faults that a budget has something to say of, by name."""
     return {fault.name: fault for fault in catalogue() if fault.unit is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class InfrastructureFault:
+    """A failure of what is below a site.
+
+    Attributes:
+        name: its name.
+        row: in the paper's Table 2; 0: it has none.
+        doc: what it is, in a sentence.
+        model: what it is in the specification.
+        host: what is done to a real host.
+        noticed: who may notice it.
+        repair: what has to mend it.
+    """
+
+    name: str
+    row: int
+    doc: str
+    model: str
+    host: str
+    noticed: Sequence[str]
+    repair: str
+
+
+@cache
+def infrastructure() -> Mapping[str, InfrastructureFault]:
+    """The failures of infrastructure, by name, in the order of the file."""
+    rows = table("infrastructure.yaml", "leasehold.faults.model").items()
+    return {name: InfrastructureFault(name, int(entry.pop("row", 0)), **entry) for name, entry in rows}

@@ -21,7 +21,10 @@ class AgentFleet(SystemFleet):
         repository: of packages.
         tick_seconds: of the clock.
         harness: the command that verifies a version; empty: one passes that can be loaded.
-        probing: how often units are asked for, as a configuration says it.
+        more: further keys of every configuration, such as `probing`.
+
+    Attributes:
+        directories: of what agents have fetched and what handlers keep, by the host's name.
     """
 
     def __init__(
@@ -31,12 +34,12 @@ class AgentFleet(SystemFleet):
         repository: Path,
         tick_seconds: float = 0.5,
         harness: Sequence[str] = (),
-        probing: Mapping[str, Any] | None = None,
+        more: Mapping[str, Any] | None = None,
     ) -> None:
         self.hosts, self._repository, self._harness = [*hosts], repository, [*harness]
         players = {"controller": CONTROLLER, "agent": self.hosts[0]}
-        more = {"probing": dict(probing)} if probing else None
         super().__init__("agent", folder, {"versions": VERSIONS}, tick_seconds, None, more, players)
+        self.directories = {name: f"{name}.host" for name in self.hosts}
         self.roles = {CONTROLLER: ("controller",), **dict.fromkeys(self.hosts, ("agent",))}
 
     def _config(self, name: str, listen: Any) -> dict[str, Any]:
@@ -50,7 +53,7 @@ class AgentFleet(SystemFleet):
             "name": "packages",
             "repository": str(self._repository),
             "trust": "trust.yaml",
-            "directory": f"{name}.host",
+            "directory": self.directories[name],
             **({"harness": self._harness} if self._harness else {}),
         }
         return {**super()._plugs(name), "handler": handler, "probes": {"agent": "lost"}}

@@ -35,7 +35,7 @@ from leasehold.checker.recovery.processes.faults import (
     kill,
 )
 from leasehold.checker.recovery.processes.proxy import CUT, DEAF, MUTE
-from leasehold.checker.recovery.processes.resources import PORTS
+from leasehold.checker.recovery.processes.resources import PORTS, JumpingClock
 from leasehold.checker.recovery.processes.rig import Rig
 from leasehold.faults.simulation.partition import drawn_partition
 from leasehold.impl.lease.fleet import ROLES, TENANT, Fleet
@@ -60,7 +60,7 @@ MORE = {
 }
 STUBBORN = 'if [ $((LEASEHOLD_INDEX % 2)) = 0 ]; then trap "" TERM; fi; while :; do sleep 600; done'
 HANDLER = {"name": "process", "directory": "units", "command": ["sh", "-c", STUBBORN], "grace": 0.5}
-FAKETIME = sorted(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))
+FAKETIME = JumpingClock.LIBRARIES
 
 # The faults, with how likely each is; then those of files as stores, and those of databases.
 EVERYWHERE = {
@@ -132,6 +132,7 @@ class ChaosFleet(Fleet):
         self.chance = chance
         self.disturbed: dict[str, float] = {}
         self.metrics = {name: PORTS.take() for name in ROLES}
+        self._clocks: dict[str, JumpingClock] = {}
         self.ports: dict[str, int] = {}  # for messages, not through a wire
 
     def _config(self, name: str, listen: Any) -> dict[str, Any]:
@@ -139,12 +140,7 @@ class ChaosFleet(Fleet):
 
     def start(self, name: str) -> None:
         if FAKETIME:
-            self.environment[name] = {
-                "LD_PRELOAD": str(FAKETIME[0]),
-                "FAKETIME_TIMESTAMP_FILE": str(self._clock(name)),
-                "FAKETIME_CACHE_DURATION": "1",
-                "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-            }
+            self.environment[name] = self._clock(name).environment
         if self.chance.random() < 0.3:
             self.prefix[name] = ["sh", "-c", f'exec "$0" "$@" 2>{self.folder}/unread']
         self.disturbed[name] = time.monotonic()
@@ -154,13 +150,13 @@ class ChaosFleet(Fleet):
         self.disturbed[name] = time.monotonic()
         super().signal(name, *numbers)
 
-    def _clock(self, name: str) -> Path:
-        return self.folder / f"{name}.clock"
+    def _clock(self, name: str) -> JumpingClock:
+        if name not in self._clocks:
+            self._clocks[name] = JumpingClock(self.folder / f"{name}.clock")
+        return self._clocks[name]
 
     def set_clock(self, name: str, seconds: int) -> None:
-        fresh = self._clock(name).with_suffix(".new")
-        fresh.write_text(f"{seconds:+d}s\n")
-        fresh.replace(self._clock(name))
+        self._clock(name).set(seconds)
 
 
 def _besieged(attack: Callable[[ChaosFleet, str], Callable[[], None] | None]) -> Kind:

@@ -55,7 +55,7 @@ class Estate:
         self.folder = folder
         self.repository = folder / "packages"
         self.agents = AgentFleet(
-            folder / "agents", HOSTS, self.repository, 0.2, probing={"every_seconds": 0.5, "patience": 2}
+            folder / "agents", HOSTS, self.repository, 0.2, more={"probing": {"every_seconds": 0.5, "patience": 2}}
         )
         self.publish(1)
         self.lease = SiteFleet(

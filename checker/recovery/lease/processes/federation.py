@@ -15,17 +15,14 @@ An observation is not of one moment, so what differs counts when it is seen agai
 
 from __future__ import annotations
 
-import random
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from leasehold.checker.recovery.lease.processes.outside import Observer, UnitProcess, unit_processes
-from leasehold.checker.recovery.processes.verifier import FleetVerifier
+from leasehold.checker.recovery.lease.processes.unattended import SERVING, UnattendedRun
 from leasehold.impl.lease.fleet import FederationFleet
-from leasehold.impl.processes.supervisor import Died, Supervisor
 from leasehold.impl.server.client import ClientError
 
 SITES = {"east": {"node": 4, "disk": 2}, "west": {"node": 3, "gpu": 2}, "north": {"disk": 3, "gpu": 2}}
@@ -36,10 +33,6 @@ BROKERS = {
 }
 HOLDERS = ("anna", "ben", "cleo", "dan")
 TERMS = (8, 10, 14)  # ticks
-TOGETHER = 6  # leases that are wanted at a time
-PATIENCE_SECONDS = 120.0
-LOOK_SECONDS = 0.2
-SERVING = ("active", "extending_ticket", "active_ticketed", "extending_lease")
 
 
 @dataclass(slots=True)
@@ -118,16 +111,17 @@ class FederationJudge:
         return sorted(f"{process.unit} for {process.lease}" for process in unit_processes(folder))
 
 
-class FederationRun:
+class FederationRun(UnattendedRun):
     """A run of a federation: leases come and go, and each actor is killed once.
 
     Args:
         fleet: whose actors serve.
-        seed: of all choices.
-        leases: in all; more, as long as actors are still to be killed.
-        kill_each: each actor is killed once, in an order by chance.
-        say: takes what happens, for people.
+        rest: as `UnattendedRun` takes it.
     """
+
+    together, least_open = 6, 2
+    asking_seconds, killing_seconds = (0.2, 1.0), (1.0, 2.5)
+    look_seconds, patience_seconds = 0.2, 120.0
 
     def __init__(
         self,
@@ -137,90 +131,42 @@ class FederationRun:
         kill_each: bool,
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self.fleet, self.leases, self.say = fleet, leases, say
-        self.chance = random.Random(seed)
-        self.judge = FederationJudge(fleet)
-        self.supervisors = [Supervisor(one, 0.5) for one in (fleet, fleet.delegating) if one is not None]
-        self.wanted: list[str] = []  # the leases that holders were asked for
-        actors = [(n, name) for n, one in enumerate(self.supervisors) for name in one.fleet.roles]
-        self.victims = self.chance.sample(actors, len(actors)) if kill_each else []
-        self.kills = 0
-        self._next_ask = self._next_kill = 0.0
-        self.began = time.monotonic()
+        super().__init__([one for one in (fleet, fleet.delegating) if one is not None], seed, leases, kill_each, say)
+        self.fleet, self.judge = fleet, FederationJudge(fleet)
+        self.violations, self.served = self.judge.violations, self.judge.served
 
     @property
-    def _all_serve(self) -> bool:
-        return all(one.all_serve for one in self.supervisors)
+    def now(self) -> int:
+        return self.judge.now
 
-    @property
-    def over(self) -> bool:
-        """Returns whether all that was meant to happen has happened, and is over everywhere."""
-        asked = len(self.wanted) >= self.leases and not self.victims and self._all_serve
-        return asked and all(self.judge.over(lease) for lease in self.wanted)
+    def observe(self) -> None:
+        self.judge.observe()
+
+    def is_over(self, lease: str) -> bool:
+        return self.judge.over(lease)
+
+    def states(self) -> str:
+        return self.judge.states()
+
+    def left(self) -> list[str]:
+        return self.judge.left()
 
     def run(self) -> None:
-        """Goes on until all is over, or nothing has changed for two minutes."""
         observer = Observer(self.fleet.folder.resolve())
         observer.start()
-        moved, before = time.monotonic(), ""
         try:
-            while not self.over:
-                self.step()
-                seen = self.judge.states()
-                if seen != before or self.victims:
-                    moved, before = time.monotonic(), seen
-                if time.monotonic() - moved > PATIENCE_SECONDS:
-                    self.judge.violations["nothing goes on any more"] = None
-                    break
-                time.sleep(LOOK_SECONDS)
+            super().run()
         finally:
             observer.close()
-        self.judge.violations.update(observer.violations)
+        self.violations.update(observer.violations)
 
-    def step(self) -> None:
-        """Restarts who has died, looks, kills and asks."""
-        for supervisor in self.supervisors:
-            for change in supervisor.attend():
-                self.say(f"{change.actor} {'has died' if isinstance(change, Died) else 'is back'}")
-        self.judge.observe()
-        now = time.monotonic()
-        open_ = [lease for lease in self.wanted if not self.judge.over(lease)]
-        more = len(self.wanted) < self.leases or self.victims
-        if more and len(open_) < TOGETHER and now >= self._next_ask and self.judge.now:
-            self._ask()
-            self._next_ask = now + self.chance.uniform(0.2, 1.0)
-        if self.victims and len(open_) >= 2 and self._all_serve and now >= self._next_kill:
-            which, victim = self.victims.pop()
-            self.supervisors[which].fleet.kill(victim)
-            self.kills += 1
-            self.say(f"{victim} is killed{', which hands units on' if which else ''}")
-            self._next_kill = now + self.chance.uniform(1.0, 2.5)
-
-    def _ask(self) -> None:
+    def ask(self) -> None:
         pick = self.chance
         holder = pick.choice(self.fleet.holders)
         type = pick.choice(sorted({type for types in self.fleet.sites.values() for type in types}))
-        sites = [site for site, types in self.fleet.sites.items() if type in types]
-        site = pick.choice(["", *sites])
+        site = pick.choice(["", *(site for site, types in self.fleet.sites.items() if type in types)])
+        term, units = pick.choice(TERMS), pick.randint(1, 2)
+        asked = {"units": units, "until": self.now + term * 2, "term": term, "type": type}
+        words = f"{units} of {type}{f' at {site}' if site else ''}"
         lease = f"{holder}:{len(self.wanted) + 1}"
-        term = pick.choice(TERMS)
-        asked = {"units": pick.randint(1, 2), "until": self.judge.now + term * 2, "term": term, "type": type}
-        try:
-            self.fleet.client(holder).post("demand", **asked, lease=lease, **({"site": site} if site else {}))
-        except ClientError as error:
-            if "already" not in str(error):
-                return  # the holder is down, or its store; another is asked for
-        self.wanted.append(lease)
-        self.say(f"{lease}: {asked['units']} of {type}{f' at {site}' if site else ''}")
-
-    def summary(self, verifiers: Sequence[FleetVerifier] = ()) -> dict[str, Any]:
-        """Returns what came of it; what verifiers of the fleets have found are its findings."""
-        return {
-            "leases": len(self.wanted),
-            "served": len(self.judge.served),
-            "kills": self.kills,
-            "violations": [*self.judge.violations],
-            "findings": [complaint for verifier in verifiers for complaint in verifier.complaints],
-            "leaked": self.judge.left(),
-            "seconds": round(time.monotonic() - self.began, 1),
-        }
+        self.demand(self.fleet.client(holder), lease, words, **asked, **({"site": site} if site else {}))

@@ -1,10 +1,9 @@
-"""A site whose units are servers on several hosts: the hosts, what is asked for, and a judge who looks from outside.
+"""A site whose units are servers on several hosts: what is asked for, and a judge who looks from outside.
 
-Theory of operation. Each host is a network namespace with an address of its own, in which its agent runs and its
-servers have their network; so nothing of one host is reached at another. Each server is a container with a page that
-says which unit it is and for which lease. The judge fetches pages over the servers' own addresses, and asks the kernel
-what there is; of actors it asks only what their holder says. While a holder says that its lease is active, and its
-term lasts:
+Theory of operation. On each host (checker/recovery/processes/hosts.py) an agent runs, and its servers: each is a
+container with a page that says which unit it is and for which lease. The judge fetches pages over the servers' own
+addresses, and asks the kernel what there is; of actors it asks only what their holder says. While a holder says that
+its lease is active, and its term lasts:
 
 1. each of its units answers, at the address that the holder was told, with that unit and that lease;
 2. no server runs for a lease that is over.
@@ -18,120 +17,77 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import random
+import re
 import shutil
 import signal
 import subprocess
 import tarfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from leasehold.checker.recovery.lease.processes.unattended import SERVING, UnattendedRun
+from leasehold.checker.recovery.processes.hosts import Hosts, HostsUnavailable
 from leasehold.checker.recovery.processes.verifier import FleetVerifier
 from leasehold.impl.agent import package
 from leasehold.impl.agent.fleet import CONTROLLER, AgentFleet
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.lease.fleet import SITE, TENANT, Fleet
-from leasehold.impl.processes.supervisor import Died, Supervisor
 from leasehold.impl.server.client import ClientError
 
-NEEDS = {"runc": "runc", "ip": "iproute2", "nsenter": "util-linux", "busybox": "busybox-static"}
-NETWORK, PORT = "10.90.{net}.{host}", 8470
+NEEDS = {"runc": "runc", "busybox": "busybox-static"}
+PORT = 8470
 SERVERS = "10.91.0.0/24"  # the servers of a host, which no other host reaches
-UNITS_OF_HOST, TERMS, TOGETHER = 2, (60, 80), 2  # ticks
-PATIENCE_SECONDS, LOOK_SECONDS = 180.0, 0.3
-SERVING = ("active", "extending_ticket", "active_ticketed", "extending_lease")
+UNITS_OF_HOST, TERMS = 2, (60, 80)  # ticks
+TICK_SECONDS = 0.5
+LAYER = re.compile(r"[ ,]upperdir=([^, \n]+)")
+IMAGES = "host/own/units/.images"  # on a host's disk
 
 
-class HostsUnavailable(Exception):
-    """The demo cannot run here. The message says what is missing, and which package brings it."""
-
-
-def require() -> None:
-    """Checks whether hosts can be made here.
-
-    Raises:
-        Unavailable: they cannot.
-    """
-    if os.geteuid():
-        raise HostsUnavailable("hosts are network namespaces, which root alone can make; run it as root")
-    for program, brought in NEEDS.items():
-        if shutil.which(program) is None:
-            raise HostsUnavailable(f"{program} is missing, which the package {brought} brings")
-
-
-class Hosts:
-    """Network namespaces that are joined by a bridge.
-
-    Args:
-        names: of the hosts.
-        key: a few letters that no other hosts of this machine have.
-    """
-
-    def __init__(self, names: Sequence[str], key: str) -> None:
-        self.names, self._key = [*names], key
-        self._net = int(hashlib.sha256(key.encode()).hexdigest(), 16) % 250 + 1
-        self.bridge = f"lh{key}"
-
-    def address(self, name: str = "") -> str:
-        """The address of a host, or of this machine among them."""
-        return NETWORK.format(net=self._net, host=self.names.index(name) + 1 if name else 254)
-
-    def namespace(self, name: str) -> str:
-        """The network namespace of a host."""
-        return f"lh{self._key}-{name}"
-
-    def within(self, name: str) -> list[str]:
-        """The words before a command that runs on a host."""
-        return ["nsenter", f"--net=/run/netns/{self.namespace(name)}", "--"]
-
-    def __enter__(self) -> Hosts:
-        _run("ip", "link", "add", self.bridge, "type", "bridge")
-        _run("ip", "address", "add", f"{self.address()}/24", "dev", self.bridge)
-        _run("ip", "link", "set", self.bridge, "up")
-        for name in self.names:
-            link, space = f"v{self._key}{self.names.index(name)}", self.namespace(name)
-            _run("ip", "netns", "add", space)
-            _run("ip", "link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", space)
-            _run("ip", "link", "set", link, "master", self.bridge, "up")
-            _run("ip", "-n", space, "address", "add", f"{self.address(name)}/24", "dev", "eth0")
-            _run("ip", "-n", space, "link", "set", "eth0", "up")
-            _run("ip", "-n", space, "link", "set", "lo", "up")
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for name in self.names:
-            subprocess.run(["ip", "netns", "delete", self.namespace(name)], check=False, capture_output=True)
-        subprocess.run(["ip", "link", "delete", self.bridge], check=False, capture_output=True)
+def hosts_of(count: int, key: str, base: Path) -> Hosts:
+    """Hosts for servers."""
+    return Hosts([f"host{n}" for n in range(1, count + 1)], key, base / "disks", IMAGES)
 
 
 class HostFleet(AgentFleet):
-    """A controller on this machine, and agents on hosts."""
+    """A controller on this machine, and agents on hosts, which have all that they keep on the disk of their host."""
 
-    def __init__(self, folder: Path, hosts: Hosts, repository: Path, tick_seconds: float) -> None:
-        super().__init__(folder, hosts.names, repository, tick_seconds, probing={"every_seconds": 1, "patience": 2})
+    def __init__(self, folder: Path, hosts: Hosts, repository: Path, more: Mapping[str, Any] | None = None) -> None:
+        probing = {"every_seconds": 1, "patience": 2}
+        super().__init__(folder, hosts.names, repository, TICK_SECONDS, more={"probing": probing, **(more or {})})
         self.on = hosts
         self.addresses = {name: f"http://{hosts.address(name)}:{PORT}" for name in hosts.names}
         self.addresses[CONTROLLER] = f"http://{hosts.address()}:{PORT}"
+        # A host that has taken the address of another answers there, as itself.
+        everywhere = f"http://0.0.0.0:{PORT}"
+        self.listens = {n: {"listen": everywhere, "advertise": self.addresses[n]} for n in hosts.names}
+        self.stores = {name: f"sqlite:{hosts.disk(name)}/agent.db" for name in hosts.names}
+        self.directories = {name: str(hosts.disk(name) / "host") for name in hosts.names}
 
     def start(self, name: str) -> None:
         """Starts an actor, an agent on its host."""
         if name in self.hosts:
-            self.prefix[name] = self.on.within(name)
+            self.prefix[name] = self.on.daemon(name)
         super().start(name)
 
 
 class HostsSite(Fleet):
     """The lease's actors, whose site has its units on hosts by turns."""
 
-    def __init__(self, folder: Path, agents: AgentFleet, tick_seconds: float) -> None:
-        self.hosts = agents.hosts
+    def __init__(
+        self,
+        folder: Path,
+        agents: AgentFleet,
+        settings: Mapping[str, Any] | None = None,
+        plugs: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.hosts, self._more_plugs = agents.hosts, dict(plugs or {})
         units, more = UNITS_OF_HOST * len(self.hosts), {"probing": {"every_seconds": 1, "patience": 1}}
-        settings = {"lazy_close": False, "handler_limit": 600}
-        super().__init__(folder, units, tick_seconds, handler=agents.handler(), more=more, settings=settings)
+        settings = {"lazy_close": False, "handler_limit": 600, **(settings or {})}
+        super().__init__(folder, units, TICK_SECONDS, handler=agents.handler(), more=more, settings=settings)
 
     def host_of(self, unit: int) -> str:
         """The host of a unit."""
@@ -141,31 +97,48 @@ class HostsSite(Fleet):
         plugs = super()._plugs(name)
         if name == SITE:
             units = [{"name": f"unit-{n}", "properties": {"host": self.host_of(n)}} for n in range(self.units)]
-            plugs["inventory"] = {"units": units}
+            plugs |= {"inventory": {"units": units}, **self._more_plugs}
         return plugs
 
 
-def server_package(folder: Path) -> Path:
-    """Writes a package whose units are servers: each a container with a network and limits, and a page."""
-    root = folder.with_name("root")
+def root_of(folder: Path) -> Path:
+    """Makes the root file system of a server."""
     for name in ("bin", "proc", "sys", "dev", "etc", "tmp", "www"):
-        (root / name).mkdir(parents=True, exist_ok=True)
-    shutil.copy(shutil.which("busybox") or "busybox", root / "bin" / "busybox")
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    shutil.copy(shutil.which("busybox") or "busybox", folder / "bin" / "busybox")
+    return folder
+
+
+def packed(root: Path, archive: Path) -> dict[str, str]:
+    """Packs a root file system; returns the image, as a package has it."""
+    with tarfile.open(archive, "w:gz", compresslevel=1) as file:
+        file.add(root, ".")
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+    return {"archive": f"{{package}}/{archive.name}", "digest": f"sha256:{digest}"}
+
+
+def server_package(folder: Path, images: Mapping[str, Mapping[str, str]] | None = None) -> Path:
+    """Writes a package whose units are servers: each a container with a network and limits, and a page.
+
+    Args:
+        folder: of the package.
+        images: further ones, among which a holder may choose.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(folder / "image.tar.gz", "w:gz", compresslevel=1) as archive:
-        archive.add(root, ".")
+    root = root_of(folder.with_name("root"))
+    menu = {"server": packed(root, folder / "image.tar.gz"), **(images or {})}
     shutil.rmtree(root)
-    digest = hashlib.sha256((folder / "image.tar.gz").read_bytes()).hexdigest()
     handler = {
         "name": "composed",
         "directory": "{own}/units",
-        "images": {"server": {"archive": "{package}/image.tar.gz", "digest": f"sha256:{digest}"}},
+        "images": menu,
+        "properties": {"image.id": {"from": "holder", "default": "server", "among": [*menu]}},
         "parts": [
             {"network": {"bridge": "servers", "subnet": SERVERS}},
             {"cgroup": {"memory": "64MiB", "processes": 32}},
             {
                 "container": {
-                    "image": "server",
+                    "image": "{image.id}",
                     "command": ["/bin/busybox", "httpd", "-f", "-p", "80", "-h", "/www"],
                     "namespace": "{network.namespace}",
                     "cgroup": "{cgroup.path}",
@@ -180,14 +153,13 @@ def server_package(folder: Path) -> Path:
     return folder
 
 
-class HostsRun:
+class HostsRun(UnattendedRun):
     """A run of leases on hosts, in which actors, agents and units are killed.
 
     Args:
         base: the folder of all.
         hosts: that are there.
-        seed: of all choices.
-        leases: in all; more, as long as actors are still to be killed.
+        seed, leases: as `UnattendedRun` takes them.
         crash: each actor, the controller and each agent is killed once.
         lose: units are killed.
         within: seconds in which a unit is repaired or replaced.
@@ -205,50 +177,54 @@ class HostsRun:
         within: float,
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self.base, self.hosts, self.leases, self.within, self.say = base, hosts, leases, within, say
-        self.chance = random.Random(seed)
-        self.agents = HostFleet(base / "agents", hosts, base / "packages", 0.5)
+        self.base, self.hosts, self.within = base, hosts, within
+        self.agents = self.agents_on(hosts)
         self._publish()
-        self.site = HostsSite(base / "lease", self.agents, 0.5)
-        self.supervisors = [Supervisor(self.site, 0.5), Supervisor(self.agents, 0.5)]
-        self.wanted: list[str] = []
-        self.served: set[str] = set()
-        self.violations: dict[str, None] = {}
-        self.kills = self.lost = 0
+        self.site = self.site_with(self.agents)
+        super().__init__([self.site, self.agents], seed, leases, crash, say)
+        self.lost = 0
         self.rows: dict[str, dict[str, Any]] = {}
-        self.now = 0
+        self._now = 0
         self._since: dict[str, float] = {}  # of what differs, when it was seen first
-        actors = [(s, name) for s, one in enumerate(self.supervisors) for name in one.fleet.roles]
-        self.victims = self.chance.sample(actors, len(actors)) if crash else []
         self.to_lose = 2 * len(hosts.names) if lose else 0
-        self._next_ask = self._next_kill = self._next_loss = 0.0
-        self.began = time.monotonic()
+        self._next_loss = 0.0
+
+    def agents_on(self, hosts: Hosts) -> HostFleet:
+        """The agents and their controller."""
+        return HostFleet(self.base / "agents", hosts, self.base / "packages")
+
+    def site_with(self, agents: HostFleet) -> HostsSite:
+        """The lease's actors."""
+        return HostsSite(self.base / "lease", agents)
+
+    def server_package(self) -> Path:
+        """Writes the package of the servers."""
+        return server_package(self.base / "servers")
 
     def _publish(self) -> None:
         key = self.base / "agents" / f"{CONTROLLER}.key"
         key.parent.mkdir(parents=True, exist_ok=True)
         PrivateKey.generate().save(key)
-        folder = server_package(self.base / "servers")
-        manifest = package.publish(folder, self.base / "packages", CONTROLLER, PrivateKey.load(key))
+        manifest = package.publish(self.server_package(), self.base / "packages", CONTROLLER, PrivateKey.load(key))
         package.use(self.base / "packages", manifest.number)
 
-    def run(self) -> None:
-        """Goes on until all is over, or nothing has changed for three minutes."""
-        moved, before = time.monotonic(), ""
-        while not self._over():
-            self._step()
-            seen = repr([(lease, row["state"]) for lease, row in self.rows.items()])
-            moved, before = (moved, before) if seen == before and not self.victims else (time.monotonic(), seen)
-            if time.monotonic() - moved > PATIENCE_SECONDS:
-                self.violations["nothing goes on any more"] = None
-                break
-            time.sleep(LOOK_SECONDS)
+    @property
+    def now(self) -> int:
+        return self._now
 
-    def _over(self) -> bool:
-        if len(self.wanted) < self.leases or self.victims or self.to_lose:
-            return False
-        serve = all(one.all_serve for one in self.supervisors)
-        return serve and not self._open() and all(row["over"] for row in self._of(SITE).values()) and not self._down()
+    @property
+    def more(self) -> bool:
+        return super().more or bool(self.to_lose)
+
+    @property
+    def over(self) -> bool:
+        return super().over and all(row["over"] for row in self._of(SITE).values()) and not self._down()
+
+    def is_over(self, lease: str) -> bool:
+        return bool((self.rows.get(lease) or {}).get("over"))
+
+    def states(self) -> str:
+        return repr([(lease, row["state"]) for lease, row in self.rows.items()])
 
     def _of(self, actor: str) -> dict[str, Any]:
         try:
@@ -264,48 +240,29 @@ class HostsRun:
             return ["?"]
         return [row["lease"] for row in rows if row["state"] != "down"]
 
-    def _open(self) -> list[str]:
-        return [lease for lease in self.wanted if not (self.rows.get(lease) or {}).get("over")]
-
-    def _step(self) -> None:
-        for supervisor in self.supervisors:
-            for change in supervisor.attend():
-                self.say(f"{change.actor} {'has died' if isinstance(change, Died) else 'is back'}")
-        self._look()
-        now = time.monotonic()
-        more = len(self.wanted) < self.leases or self.victims or self.to_lose
-        if more and len(self._open()) < TOGETHER and now >= self._next_ask and self.now:
-            self._ask()
-            self._next_ask = now + self.chance.uniform(0.5, 2.0)
-        serve = all(one.all_serve for one in self.supervisors)
-        if self.victims and self._open() and serve and now >= self._next_kill:
-            which, victim = self.victims.pop()
-            self.supervisors[which].fleet.kill(victim)
-            self.kills += 1
-            self.say(f"{victim} is killed")
-            self._next_kill = now + self.chance.uniform(2.0, 4.0)
-        if self.to_lose and serve and now >= self._next_loss and (servers := [*self.servers()]):
+    def step(self) -> None:
+        super().step()
+        at = time.monotonic()
+        if self.to_lose and self.all_serve and at >= self._next_loss and (servers := [*self.servers()]):
             name, pid = self.chance.choice(sorted(servers))
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
                 self.to_lose, self.lost = self.to_lose - 1, self.lost + 1
                 self.say(f"the server {name} is killed")
-            self._next_loss = now + self.chance.uniform(3.0, 6.0)
+            self._next_loss = at + self.chance.uniform(3.0, 6.0)
 
-    def _ask(self) -> None:
+    def ask(self) -> None:
         lease, term = f"{TENANT}:{len(self.wanted) + 1}", self.chance.choice(TERMS)
-        asked = {"units": self.chance.randint(1, len(self.hosts.names)), "until": self.now + 2 * term, "term": term}
-        with contextlib.suppress(ClientError):
-            self.site.client(TENANT).post("demand", lease=lease, **asked)
-            self.wanted.append(lease)
-            self.say(f"{lease}: {asked['units']} servers")
+        units = self.chance.randint(1, len(self.hosts.names))
+        asked = {"units": units, "until": self.now + 2 * term, "term": term}
+        self.demand(self.site.client(TENANT), lease, f"{units} servers", **asked)
 
     # The judge
 
-    def _look(self) -> None:
+    def observe(self) -> None:
         client = self.site.client(TENANT)
         try:
-            self.now = client.get("about")["now"]
+            self._now = client.get("about")["now"]
             self.rows = {row["lease"]: row for row in client.get("leases")}
         except ClientError:
             return
@@ -335,7 +292,11 @@ class HostsRun:
                 yield f"the server {name} runs, and its lease is over"
 
     def _page(self, host: str, address: str) -> str:
-        fetch = [*self.hosts.within(host), "busybox", "nc", "-w", "2", address, "80"]
+        try:
+            # A server that hangs accepts, and never answers.
+            fetch = [*self.hosts.within(host), "timeout", "-s", "KILL", "3", "busybox", "nc", "-w", "2", address, "80"]
+        except HostsUnavailable as error:
+            return str(error)
         asked = f"GET / HTTP/1.0\r\nHost: {address}\r\n\r\n"
         answer = subprocess.run(fetch, input=asked.encode(), capture_output=True, check=False).stdout
         return answer.partition(b"\r\n\r\n")[2].decode(errors="replace").strip()
@@ -346,37 +307,29 @@ class HostsRun:
             if process.name.isdecimal():
                 with contextlib.suppress(OSError):
                     words = (process / "cmdline").read_bytes().split(b"\0")
-                    if words[:2] == [b"/bin/busybox", b"httpd"] and self._ours(process):
-                        yield (process / "root/www/index.html").read_text().strip(), int(process.name)
+                    if words[:2] == [b"/bin/busybox", b"httpd"] and (page := self._page_of(process)) is not None:
+                        yield page.read_text().strip(), int(process.name)
 
-    def _ours(self, process: Path) -> bool:
-        mine = str(self.base).encode()
-        return any(mine in line for line in (process / "mountinfo").read_bytes().splitlines())
+    def _page_of(self, process: Path) -> Path | None:
+        """The page of a server on these hosts: what it has written, as its image may hang."""
+        layer = LAYER.search((process / "mountinfo").read_text())
+        for name in self.hosts.names if layer is not None else ():
+            if layer is not None and Path(layer[1]).is_relative_to(self.hosts.disk(name)) and self.hosts.is_up(name):
+                return self.hosts.root(name) / layer[1].lstrip("/") / "www/index.html"
+        return None
 
     def left(self) -> list[str]:
         """The remains on the hosts, as the kernel has them."""
-        base = str(self.base.resolve())
-        mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines() if base in line]
-        links = []
+        left = [f"server {name}" for name, _ in self.servers()]
         for name in self.hosts.names:
-            words = _run("ip", "-n", self.hosts.namespace(name), "-br", "link").splitlines()
-            own = ("lo", "eth0", "servers")
-            links += [f"{line.split()[0]} on {name}" for line in words if line.split()[0].partition("@")[0] not in own]
-        return sorted([*(f"server {name}" for name, _ in self.servers()), *mounts, *links])
+            units = str(self.hosts.disk(name) / "host")
+            images = str(self.hosts.disk(name) / self.hosts.scratch)
+            left += [m for m in self.hosts.mounts(name) if m.startswith(units) and not m.startswith(images)]
+            if self.hosts.is_up(name):
+                links = [line.split()[0] for line in self.hosts.do(name, "ip", "-br", "link").splitlines()]
+                own = ("lo", "eth0", "servers")
+                left += [f"{link} on {name}" for link in links if link.partition("@")[0] not in own]
+        return sorted(left)
 
     def summary(self, verifiers: Sequence[FleetVerifier] = ()) -> dict[str, Any]:
-        """Returns what came of it; what verifiers of the fleets have found are its findings."""
-        return {
-            "leases": len(self.wanted),
-            "served": len(self.served),
-            "kills": self.kills,
-            "lost": self.lost,
-            "violations": [*self.violations],
-            "findings": [complaint for verifier in verifiers for complaint in verifier.complaints],
-            "leaked": self.left(),
-            "seconds": round(time.monotonic() - self.began, 1),
-        }
-
-
-def _run(*words: str) -> str:
-    return subprocess.run(words, check=True, capture_output=True, text=True).stdout
+        return {**super().summary(verifiers), "lost": self.lost}
