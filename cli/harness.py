@@ -69,7 +69,11 @@ def _kinds(ctx: click.Context, param: click.Parameter, text: str) -> tuple[str, 
     help="Sequences of actions and faults, for each handler.",
 )
 @click.option(
-    "--seconds", type=click.FloatRange(0, min_open=True), default=SECONDS, show_default=True, help="Most, for each."
+    "--seconds",
+    type=click.FloatRange(0, min_open=True),
+    default=SECONDS,
+    show_default=True,
+    help="Most for them, for each.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of what is left to chance.")
 @click.option("--units", type=click.IntRange(1, 4), default=2, show_default=True, help="Units at once.")

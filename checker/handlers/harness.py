@@ -74,7 +74,7 @@ class Options:
 
     Attributes:
         sequences: at most, without those that learn and shrink.
-        seconds: for all, at most.
+        seconds: for these sequences, at most.
         seed: of all that is left to chance.
         units: at once.
         limit: seconds for an action; None: twenty times what it takes undisturbed, and at least ten.
@@ -254,7 +254,7 @@ class Harness:
         self._calls: dict[str, dict[str, int]] = {}
         self._programs: dict[str, list[str]] = {}
         self.learned = set[bytes]()
-        self._began = time.monotonic()
+        self._began = self._trying = time.monotonic()
 
     # Learning
 
@@ -438,7 +438,11 @@ class Harness:
 
     @property
     def _over(self) -> bool:
-        return self.tried.sequences >= self.options.sequences or time.monotonic() - self._began > self.options.seconds
+        return self.tried.sequences >= self.options.sequences or self._is_late
+
+    @property
+    def _is_late(self) -> bool:
+        return time.monotonic() - self._trying > self.options.seconds
 
     # Trying
 
@@ -446,6 +450,7 @@ class Harness:
         """Tries the handler."""
         try:
             self.learn()
+            self._trying = time.monotonic()
             for tries, steps in self.systematic():
                 if self._over or (self.tried.failures and not self.options.keep_going):
                     break
@@ -459,8 +464,8 @@ class Harness:
             self.tried.broken = str(error)
         except KeyboardInterrupt:
             self.tried.interrupted = True
+        self.tried.cut = self._is_late and not self.tried.failures
         self.tried.elapsed = time.monotonic() - self._began
-        self.tried.cut = self.tried.elapsed > self.options.seconds and not self.tried.failures
         return self.tried
 
     def _try(self, tries: str, steps: Steps) -> Played:

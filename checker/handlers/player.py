@@ -26,7 +26,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 from leasehold.checker.handlers.observer import GUEST, NOBODY, Key, Names, Thing, WorldObserver, WorldSnapshot
@@ -975,13 +974,10 @@ class SequencePlayer:
 
 
 def _remove_groups(groups: Sequence[str]) -> None:
-    """Ends the processes of control groups and removes the groups, as the next world would take them for its own."""
+    """Removes control groups whose processes were killed, as the next world would take them for what was there."""
     left, deadline = sorted(groups, key=len, reverse=True), time.monotonic() + GROUP_SECONDS
     while left and time.monotonic() < deadline:
         for group in [*left]:
-            with suppress(OSError):
-                for pid in Path(group, "cgroup.procs").read_text().split():
-                    os.kill(int(pid), signal.SIGKILL)
             with suppress(OSError):
                 os.rmdir(group)
             if not os.path.exists(group):

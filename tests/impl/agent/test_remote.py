@@ -177,7 +177,8 @@ class TestHost:
             host.start(Login("127.0.0.1", host.login.port, "root", host.login.known_hosts, [tmp_path / "stranger"]))
         assert not host.folder.exists()
 
-    def test_an_agent_that_does_not_start_says_why(self, host: Host) -> None:
+    def test_an_agent_that_does_not_start_says_why(self, host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(remote, "START_SECONDS", 1e6)  # it is not waited for
         host.program.write_text("#!/bin/sh\necho no such thing as $1 >&2\nexit 3\n")
         with pytest.raises(RemoteError, match=r"its last words: .*no such thing as run"):
             host.start()
