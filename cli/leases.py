@@ -46,7 +46,7 @@ def query_table(answers: Sequence[dict[str, Any]]) -> Table:
                     answer["name"],
                     role,
                     entry["type"],
-                    entry.get("site", answer["name"]),
+                    str(entry.get("site", answer["name"])),
                     str(entry["units"]),
                     f"{free}; and {more} later times" if more > 0 else free,
                 )

@@ -70,7 +70,6 @@ class _Entry(msgspec.Struct):
     type: signed.Text
     units: signed.Natural
     free: list[_Period]
-    site: signed.Text = ""
 
 
 class _Said(msgspec.Struct):
