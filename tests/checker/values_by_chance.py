@@ -150,18 +150,18 @@ NESTED = {
         {"pages_filled": '{always: "all(p != [] for p in b.pages)"}'},
     ),
 }
+FIXED = "fixed"  # a field that no transition changes
 TYPES = "types: {slot: {count: 2}, side: {members: [left, right]}}\nchannels:\n"
 TOLD_APART = '  told_apart: {{always: "a.{0} != b.{0} or a.bit == b.bit"}}\n'
 
 
 def begun(name: str, field: ChanceField, role: str, names: re.Pattern[str], rng: random.Random) -> str:
-    """The declaration of a field with any first value, at machine a, or one that an update may write."""
-    fixed = [text for text in field.updates if not names.search(text)]
-    if rng.random() < 0.5 or not (role == "a" or fixed):
-        return f"{name}: {field.type}"
+    """The declaration of a field that may begin as an update writes it; at machine a with `fixed`, of any value."""
     kind = field.type.removeprefix("{").removesuffix("}") if field.type.startswith("{") else f"type: {field.type}"
-    value = "any" if role == "a" else rng.choice(fixed)
-    return f'{name}: {{{kind}, initial: "{value}"}}'
+    constant = [text for text in field.updates if not names.search(text)]
+    first = f', initial: "{rng.choice(constant)}"' if constant and rng.random() < 0.5 else ""
+    fixed = f", {FIXED}: {{{kind}, initial: any}}" if role == "a" else ""
+    return f"{name}: {{{kind}{first}}}{fixed}"
 
 
 def with_values(
@@ -169,7 +169,7 @@ def with_values(
 ) -> dict[str, str]:
     """The files of a system whose machines have these fields: transitions change them, guards and messages read them.
 
-    The first field is sent, too. With `begin` it may have first values of its own.
+    The first field is sent, too. With `begin` it may have first values of its own, and one beside it never changes.
     """
     sent = next(iter(fields))
     updates = {name: field.updates for name, field in fields.items()}

@@ -17,7 +17,7 @@ from leasehold.spec import System
 from tests.checker.prove.drawn_shared import SHARE
 from tests.checker.prove.drawn_system import drawn_system
 from tests.checker.queues_by_chance import queues_by_chance
-from tests.checker.values_by_chance import SEQUENCES, ChanceField, chosen_fields, values_by_chance
+from tests.checker.values_by_chance import FIXED, SEQUENCES, ChanceField, chosen_fields, values_by_chance
 
 CLAIMS = 10  # by chance, drawn for each system
 
@@ -72,7 +72,7 @@ def values(folder: Path, rng: Random, choose: Callable[[Random], Mapping[str, Ch
     owned = (rf"{machine}.\1" for machine in ("a", "b"))
     facts = [names.sub(own, f"({words})") for own in owned for words in conditions]
     facts += [f"a.{name} == b.{name}" for name in fields]
-    return system, ListedFacts(rng, facts, set())
+    return system, ListedFacts(rng, facts, {("a", FIXED)})
 
 
 def queues(folder: Path, rng: Random) -> Drawing:
