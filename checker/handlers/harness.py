@@ -649,7 +649,9 @@ class Harness:
             while failure.steps.key not in self.learned and time.monotonic() < deadline:
                 steps = failure.steps.steps
                 shorter = [Steps(steps[:n] + steps[n + 1 :]) for n in range(len(steps)) if len(steps) > 1]
-                found = next((s for s in shorter if time.monotonic() < deadline and self._shows(s, failure)), None)
+                found = next(
+                    (s for s in shorter if s.follows and time.monotonic() < deadline and self._shows(s, failure)), None
+                )
                 if found is None:
                     break
                 failure.steps, failure.finding = found, self.play(found).findings[0]

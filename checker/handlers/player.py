@@ -714,7 +714,8 @@ class SequencePlayer:
             judged = with_files or kind not in FILES or self._is_made(key)
             if there - allowed[key] > most and judged:
                 extra[key] = (there, most)
-            if there < least:
+            elsewhere = bool(unsettled) and shape[kind, NOBODY, key[2]] > 0  # it names a unit more than it should
+            if there < least and not elsewhere:
                 missing[key] = (there, least)
         for key, size in snapshot.sizes(0).items() if expected.sizes else ():
             if key[1] not in unsettled and size < expected.sizes.get(key, 0):

@@ -140,6 +140,23 @@ class Sequence(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
         """Equal for equal sequences."""
         return msgspec.json.encode(self)
 
+    @property
+    def follows(self) -> bool:
+        """Returns whether a unit is changed only once it was set up to the end, as by machines."""
+        made = set[int]()
+        for step in self.steps:
+            if step.old or step.verb == "lose":
+                continue
+            if step.verb in CHANGE and not made.issuperset(step.units):
+                return False
+            if step.beside in CHANGE and (step.verb in DOWN or step.unit not in made):
+                return False
+            last = step.beside or step.verb
+            if last not in CHANGE:
+                made.difference_update(step.units)
+                made.update(step.units if last not in DOWN and step.fault is None else ())
+        return True
+
     def check(self, verbs: tuple[str, ...], units: int) -> None:
         """Checks whether a handler with these verbs can be asked for it.
 

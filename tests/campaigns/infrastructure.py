@@ -33,8 +33,7 @@ SETTINGS = """
 Agents look at their units each second, and two misses count. The site asks each agent for a sign of life each second,
 and takes its units for lost after twelve seconds of silence. A handler is given up by its agent after twice six
 seconds, and by the site after twenty-five. A server may be without
-an answer for a hundred seconds. The judge looks three times a second, if the machine lets it: the two cores were busy
-with much other work.
+an answer for a hundred seconds. The judge looks three times a second, if the machine lets it.
 """
 COUNTS = ("violations", "findings", "leaked")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 
 from leasehold.checker.handlers.chance import sequences
-from leasehold.checker.handlers.sequence import CHANGE, DOWN
+from leasehold.checker.handlers.sequence import CHANGE, DOWN, HandlerStep, Sequence
 
 
 def test_a_unit_is_changed_after_it_was_set_up_to_the_end() -> None:
@@ -13,7 +13,8 @@ def test_a_unit_is_changed_after_it_was_set_up_to_the_end() -> None:
 
     @settings(max_examples=100, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(sequences(("setup", "modify", "teardown"), 2, {}, 6))
-    def play(drawn) -> None:  # type: ignore[no-untyped-def]
+    def play(drawn: Sequence) -> None:
+        assert drawn.follows
         made = [False, False]
         for step in drawn.steps:
             if step.verb in CHANGE or step.beside in CHANGE:
@@ -25,4 +26,7 @@ def test_a_unit_is_changed_after_it_was_set_up_to_the_end() -> None:
 
     play()
     assert changes
+    assert not Sequence((HandlerStep("modify"),)).follows
+    assert not Sequence((HandlerStep("setup"), HandlerStep("teardown", beside="modify"))).follows
+    assert Sequence((HandlerStep("setup"), HandlerStep("setup", beside="modify"), HandlerStep("modify"))).follows
     assert all(all(units) for units in changes)
