@@ -11,7 +11,7 @@ import click
 
 from leasehold.cli.common import Exit, VerbGroup, console, json_option, print_json, verb
 from leasehold.impl.agent import remote
-from leasehold.impl.agent.remote import KNOWN_HOSTS, Login, RemoteError, login_of
+from leasehold.impl.agent.remote import KNOWN_HOSTS, RemoteError, destination_of
 from leasehold.impl.server.config import ConfigError
 
 _REFUSALS = dict.fromkeys((RemoteError, ConfigError), Exit.BAD_SPEC)
@@ -48,14 +48,10 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
             required=True,
             help="The agent's configuration, with its key and its trust set beside it.",
         ),
-        click.argument("login", metavar="[USER@]HOST"),
+        click.argument("destination", metavar="[USER@]HOST"),
     ):
         function = option(function)
     return function
-
-
-def _login(words: str, port: int, known_hosts: Path, keys: tuple[Path, ...]) -> Login:
-    return login_of(words, port, known_hosts=known_hosts, keys=keys)
 
 
 @verb(refusals=_REFUSALS)
@@ -63,7 +59,7 @@ def _login(words: str, port: int, known_hosts: Path, keys: tuple[Path, ...]) -> 
 @click.option("--program", default="leasehold", show_default=True, help="The host's own leasehold.")
 @click.option("--install", default="", metavar="WHAT", help="Install a wheel, or a requirement, in the folder first.")
 def start(
-    login: str,
+    destination: str,
     config: Path,
     port: int,
     known_hosts: Path,
@@ -81,7 +77,7 @@ def start(
     Example:  leasehold agent start root@left --config left.yaml
               leasehold agent start left --config left.yaml --install leasehold
     """
-    way = _login(login, port, known_hosts, keys)
+    way = destination_of(destination, port, known_hosts=known_hosts, keys=keys)
     started = asyncio.run(remote.start(way, config, folder, program, install))
     if as_json:
         print_json({"started": started.began, "changed": list(started.changed), "about": dict(started.about)})
@@ -93,7 +89,7 @@ def start(
 @verb(refusals=_REFUSALS)
 @_options
 def stop(
-    login: str,
+    destination: str,
     config: Path,
     port: int,
     known_hosts: Path,
@@ -105,7 +101,8 @@ def stop(
 
     Example:  leasehold agent stop root@left --config left.yaml
     """
-    ran = asyncio.run(remote.stop(_login(login, port, known_hosts, keys), config, folder))
+    way = destination_of(destination, port, known_hosts=known_hosts, keys=keys)
+    ran = asyncio.run(remote.stop(way, config, folder))
     if as_json:
         print_json({"stopped": ran})
     else:

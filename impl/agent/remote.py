@@ -40,7 +40,7 @@ class RemoteError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Login:
+class SshDestination:
     """The way to a host.
 
     Attributes:
@@ -56,8 +56,8 @@ class Login:
     keys: Sequence[Path] = ()
 
 
-def login_of(words: str, port: int = 22, **rest: Any) -> Login:
-    """A login as `user@host`.
+def destination_of(words: str, port: int = 22, **rest: Any) -> SshDestination:
+    """The destination that `user@host` names.
 
     Raises:
         RemoteError: it is none.
@@ -65,7 +65,7 @@ def login_of(words: str, port: int = 22, **rest: Any) -> Login:
     user, at, host = words.rpartition("@")
     if not host or (at and not user) or words.startswith("-") or any(c.isspace() for c in words):
         raise RemoteError(f"{words[:80]!r} is no login; write user@host, or host")
-    return Login(host, port, user or None, **rest)
+    return SshDestination(host, port, user or None, **rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +84,12 @@ class Started:
 
 
 async def start(
-    login: Login, config_file: Path, folder: str = "", program: str = "leasehold", install: str = ""
+    destination: SshDestination, config_file: Path, folder: str = "", program: str = "leasehold", install: str = ""
 ) -> Started:
     """Has an agent run on a host, with a configuration.
 
     Args:
-        login: the way to the host.
+        destination: the way to the host.
         config_file: the configuration, in whose folder its key and its trust set are; what is not there has to be at
             the host.
         folder: of the host; empty: `leasehold/NAME` in the user's home.
@@ -103,7 +103,7 @@ async def start(
     """
     config = read_config(config_file)
     content = _files_of(config_file, config)
-    async with _connected(login) as connection:
+    async with _connected(destination) as connection:
         at = await _folder(connection, folder or f"leasehold/{config.name}", make=True)
         async with connection.start_sftp_client() as sftp:
             changed = [name for name, body in content.items() if await _put(sftp, f"{at}/{name}", body)]
@@ -117,14 +117,14 @@ async def start(
         return Started(tuple(changed), began, about)
 
 
-async def stop(login: Login, config_file: Path, folder: str = "") -> bool:
+async def stop(destination: SshDestination, config_file: Path, folder: str = "") -> bool:
     """Ends an agent on a host; returns whether one ran. Its units go on.
 
     Raises:
         ConfigError, RemoteError: as `start`; or it does not end.
     """
     config = read_config(config_file)
-    async with _connected(login) as connection:
+    async with _connected(destination) as connection:
         at = await _folder(connection, folder or f"leasehold/{config.name}", make=False)
         return bool(at) and await _end(connection, at)
 
@@ -141,27 +141,25 @@ def _files_of(config_file: Path, config: Config) -> dict[str, bytes]:
 
 
 @asynccontextmanager
-async def _connected(login: Login) -> AsyncIterator[SSHClientConnection]:
+async def _connected(destination: SshDestination) -> AsyncIterator[SSHClientConnection]:
     try:
         import asyncssh  # seldom installed
     except ModuleNotFoundError:
         raise RemoteError("ssh needs asyncssh; `pip install 'leasehold[ssh]'` brings it") from None
-    known = login.known_hosts.expanduser()
-    where = f"{login.user}@{login.host}" if login.user else login.host
-    hint = (
-        f"`ssh-keyscan -p {login.port} {login.host}` prints it; compare it with the host's before you add it to {known}"
-    )
+    known = destination.known_hosts.expanduser()
+    where = f"{destination.user}@{destination.host}" if destination.user else destination.host
+    hint = f"`ssh-keyscan -p {destination.port} {destination.host}` prints it; compare it with the host's before you add it to {known}"
     if not known.is_file():
-        raise RemoteError(f"{known} does not exist, so the key of {login.host} is not known; {hint}")
+        raise RemoteError(f"{known} does not exist, so the key of {destination.host} is not known; {hint}")
     options: dict[str, Any] = (
-        {"client_keys": [str(key) for key in login.keys], "agent_path": None} if login.keys else {}
+        {"client_keys": [str(key) for key in destination.keys], "agent_path": None} if destination.keys else {}
     )
-    if login.user:
-        options["username"] = login.user
+    if destination.user:
+        options["username"] = destination.user
     try:
         async with asyncssh.connect(
-            login.host,
-            login.port,
+            destination.host,
+            destination.port,
             known_hosts=str(known),
             config=None,
             password_auth=False,
@@ -171,11 +169,11 @@ async def _connected(login: Login) -> AsyncIterator[SSHClientConnection]:
         ) as connection:
             yield connection
     except asyncssh.HostKeyNotVerifiable:
-        raise RemoteError(f"the key of {login.host} is not the one in {known}, or is not there; {hint}") from None
+        raise RemoteError(f"the key of {destination.host} is not the one in {known}, or is not there; {hint}") from None
     except asyncssh.PermissionDenied:
         raise RemoteError(f"{where} does not let this user in; name the private key with --identity") from None
     except (asyncssh.KeyImportError, asyncssh.Error, TimeoutError, OSError) as error:
-        raise RemoteError(f"{where}, port {login.port}: {error or type(error).__name__}") from None
+        raise RemoteError(f"{where}, port {destination.port}: {error or type(error).__name__}") from None
 
 
 async def _run(connection: SSHClientConnection, command: str, seconds: float = CONNECT_SECONDS) -> tuple[int, str, str]:

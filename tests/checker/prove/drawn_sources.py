@@ -1,4 +1,4 @@
-"""Where the systems come from that the prover is compared on: each source draws some words of the language.
+"""Sources of the systems that the prover is compared on: each draws some words of the language.
 
 `scalars` has nearly all of them but values of several parts and lines that senders share, of which the others are made.
 """

@@ -222,7 +222,7 @@ properties:
 def test_a_unit_whose_handler_has_failed_or_was_given_up_is_no_policy_s_fault(
     how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a policy decides after that is its own again."""
+    """A later decision of the policy is its own again."""
     own = tmp_path / "own.yaml"
     own.write_text(FAILS)
     sim = LeaseSimulation(compiled(2, lazy=True)[0], units=2)

@@ -46,7 +46,7 @@ class Host:
 
     @property
     def tried(self) -> int:
-        """How often the harness was called: the number of its lines."""
+        """Returns the number of calls of the harness: of its lines."""
         tried = self.folder / "tried"
         return len(tried.read_text().splitlines()) if tried.exists() else 0
 

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import yaml
 
 from leasehold.impl.agent import remote
 from leasehold.impl.agent.fleet import AgentFleet
-from leasehold.impl.agent.remote import Login, RemoteError, Started, login_of
+from leasehold.impl.agent.remote import RemoteError, SshDestination, Started, destination_of
 from leasehold.impl.handlers import processes
 from leasehold.impl.processes.fleet import free_ports
 from leasehold.impl.server.client import Client
@@ -58,7 +59,7 @@ class Host:
     """This machine, as a host with an agent.
 
     Attributes:
-        login: the right way to it.
+        destination: the right way to it.
         config: of the agent, in a folder of whoever starts it.
         folder: of the agent.
         program: leasehold, as the host has it.
@@ -68,7 +69,7 @@ class Host:
         self.base, self.folder = base, base / "at the host"
         (base / "authorized").write_text(f"{key(base / 'user')}\n")
         (base / "known").write_text(f"[127.0.0.1]:{port} {key(base / 'host')}\n")
-        self.login = Login("127.0.0.1", port, "root", base / "known", [base / "user"])
+        self.destination = SshDestination("127.0.0.1", port, "root", base / "known", [base / "user"])
         self.program = base / "leasehold"
         paths = ":".join(path for path in sys.path if path)
         self.program.write_text(f'#!/bin/sh\nPYTHONPATH="{paths}" exec {sys.executable} -m leasehold "$@"\n')
@@ -77,11 +78,13 @@ class Host:
         fleet.prepare()
         self.config = fleet.folder / "left.yaml"
 
-    def start(self, login: Login | None = None) -> Started:
-        return asyncio.run(remote.start(login or self.login, self.config, str(self.folder), str(self.program)))
+    def start(self, destination: SshDestination | None = None) -> Started:
+        return asyncio.run(
+            remote.start(destination or self.destination, self.config, str(self.folder), str(self.program))
+        )
 
     def stop(self) -> bool:
-        return asyncio.run(remote.stop(self.login, self.config, str(self.folder)))
+        return asyncio.run(remote.stop(self.destination, self.config, str(self.folder)))
 
     def change(self, **keys: Any) -> None:
         """Writes other values into the configuration."""
@@ -149,7 +152,7 @@ class TestHost:
     @pytest.mark.long
     def test_two_starts_at_once_make_one_agent(self, host: Host) -> None:
         async def both() -> list[Started | BaseException]:
-            given = (host.login, host.config, str(host.folder), str(host.program))
+            given = (host.destination, host.config, str(host.folder), str(host.program))
             return await asyncio.gather(*(remote.start(*given) for _ in range(2)), return_exceptions=True)
 
         ended = asyncio.run(both())
@@ -163,18 +166,22 @@ class TestHost:
 
     def test_a_host_whose_key_is_not_known_gets_nothing(self, host: Host, tmp_path: Path) -> None:
         other = tmp_path / "others"
-        for line in ("", f"[127.0.0.1]:{host.login.port} {key(tmp_path / 'another')}\n"):
+        for line in ("", f"[127.0.0.1]:{host.destination.port} {key(tmp_path / 'another')}\n"):
             other.write_text(line)
             with pytest.raises(RemoteError, match="ssh-keyscan"):
-                host.start(Login("127.0.0.1", host.login.port, "root", other, host.login.keys))
+                host.start(replace(host.destination, known_hosts=other))
         with pytest.raises(RemoteError, match="does not exist"):
-            host.start(Login("127.0.0.1", host.login.port, "root", tmp_path / "none", host.login.keys))
+            host.start(replace(host.destination, known_hosts=tmp_path / "none"))
         assert not host.folder.exists()
 
     def test_who_may_not_log_in_gets_nothing(self, host: Host, tmp_path: Path) -> None:
         key(tmp_path / "stranger")
         with pytest.raises(RemoteError, match="does not let this user in; name the private key with --identity"):
-            host.start(Login("127.0.0.1", host.login.port, "root", host.login.known_hosts, [tmp_path / "stranger"]))
+            host.start(
+                SshDestination(
+                    "127.0.0.1", host.destination.port, "root", host.destination.known_hosts, [tmp_path / "stranger"]
+                )
+            )
         assert not host.folder.exists()
 
     def test_an_agent_that_does_not_start_says_why(self, host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,7 +194,7 @@ class TestHost:
     @pytest.mark.long
     def test_what_cannot_be_installed_says_why(self, host: Host, tmp_path: Path) -> None:
         (tmp_path / "own-1-py3-none-any.whl").write_text("no wheel")
-        given = (host.login, host.config, str(host.folder), "leasehold")
+        given = (host.destination, host.config, str(host.folder), "leasehold")
         for what, words in (("own-1-py3-none-any.whl", "cannot be installed there"), ("none.whl", "cannot be read")):
             with pytest.raises(RemoteError, match=words):
                 asyncio.run(remote.start(*given, install=str(tmp_path / what)))
@@ -205,11 +212,11 @@ def _read(path: Path) -> bytes:
 @pytest.mark.parametrize("words", ["", "@left", "root@", "-oProxyCommand=x", "left right"])
 def test_a_login_that_is_none_is_refused(words: str) -> None:
     with pytest.raises(RemoteError, match="write user@host"):
-        login_of(words)
+        destination_of(words)
 
 
 def test_a_login_has_a_user_or_none() -> None:
-    assert (login_of("root@left", 2222).user, login_of("left").user) == ("root", None)
+    assert (destination_of("root@left", 2222).user, destination_of("left").user) == ("root", None)
 
 
 def test_without_its_library_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,4 +224,4 @@ def test_without_its_library_the_extra_is_named(tmp_path: Path, monkeypatch: pyt
     fleet.prepare()
     monkeypatch.setitem(sys.modules, "asyncssh", None)
     with pytest.raises(RemoteError, match=r"pip install 'leasehold\[ssh\]'"):
-        asyncio.run(remote.start(login_of("left"), fleet.folder / "left.yaml"))
+        asyncio.run(remote.start(destination_of("left"), fleet.folder / "left.yaml"))

@@ -281,7 +281,7 @@ def test_what_was_being_written_when_somebody_was_killed_goes_with_the_unit(
 def test_parts_are_written_down_before_they_are_begun_and_when_all_are_up(
     units: Path, bridge: str, image: dict[str, Any]
 ) -> None:
-    """What an action that was killed at each point has told of its parts: never less than may be there."""
+    """An action that is killed at any point has told of all parts that may be there."""
     parts = [{"as": "one", "cgroup": {"processes": 8}}, {"as": "two", "cgroup": {"processes": 9}}]
     config = server(units, bridge, image) | {"parts": parts, "tells": {}, "properties": {}, "images": {}}
     told: dict[str, list[tuple[str, bool]]] = {}

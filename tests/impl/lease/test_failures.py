@@ -122,7 +122,7 @@ def test_none_is_held_back_where_the_site_says_so() -> None:
 
 @pytest.mark.parametrize("seen", ["priming", "failed"])
 def test_a_handler_that_was_given_up_counts_and_a_lease_that_its_holder_ends_does_not(seen: str) -> None:
-    """Whether or not the policy has heard of the unit alone before."""
+    """The policy may have heard of the unit alone before, or not."""
     policy = site(failures=1)
     for n, (now, counts) in enumerate([(3, False), (1000, True)]):
         (decision,) = ask(policy, lease(f"a:{n}", configuration=BAD), now=now)
@@ -182,7 +182,7 @@ def test_units_of_a_host_with_failures_are_taken_last_until_one_comes_up_there(p
 
 
 def test_only_units_that_are_given_up_make_their_host_suspect() -> None:
-    """Of a lease that goes on with what it has."""
+    """The lease goes on with what it has."""
     policy = site(failures=0)
     both = frozenset({0, 3})
     list(policy.changed(lease("a", "modifying", assigned=both, chosen=both), 0))

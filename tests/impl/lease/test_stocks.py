@@ -181,7 +181,7 @@ def waits(name: str, units: int, *, type: str = "node", end: int = 9, **properti
 
 
 def ask(policy: FirstComeFirstServed, lease: Lease, call: str = "allocate", now: int = 0) -> Any:
-    """What becomes of a request: the properties of its ticket, why it is denied, or None while it waits."""
+    """Returns the properties of a request's ticket, why it is denied, or None while it waits."""
     decisions = [d for d in policy.begin(Question(call, lease, ("granted", "denied"), 1), now) if d.lease == lease.name]
     fields = decisions[0].fields if decisions else {}
     return fields.get("properties") or fields.get("reason")

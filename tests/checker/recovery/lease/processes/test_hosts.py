@@ -60,7 +60,7 @@ def test_a_server_that_answers_for_another_lease_is_seen(tmp_path: Path, monkeyp
 
 
 def left_of(base: Path, key: str) -> list[str]:
-    """What there is on this machine of a demo's hosts."""
+    """Lists the things on this machine that are of a demo's hosts."""
     found = []
     for process in Path("/proc").iterdir():
         with suppress(OSError):
