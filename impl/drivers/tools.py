@@ -182,15 +182,19 @@ class Tools:
 
 
 def silence_of(folder: Path, tools: Tools, seconds: int = 2) -> str:
-    """Returns why a folder, perhaps of a network file system, cannot be read; empty where it can.
+    """Returns why a folder, perhaps of a network file system, cannot be read; empty where it can, or is not there.
 
     It is looked at by a program that is killed, as a thread of this process would hang with the file system.
     """
     try:
         tools.run("timeout", "--signal=KILL", str(seconds), "ls", "-A", folder)
     except ToolFailed as error:
-        hangs = error.code in (124, 137, -signal.SIGKILL)
-        return f"{folder} does not answer within {seconds} s" if hangs else error.words.splitlines()[-1][:300]
+        if error.code in (124, 137, -signal.SIGKILL):
+            return f"{folder} does not answer within {seconds} s"
+        with suppress(OSError):  # as of a file system whose server is gone
+            if not folder.exists():
+                return ""
+        return error.words.splitlines()[-1][:300]
     return ""
 
 
