@@ -92,8 +92,7 @@ class CommandHandler:
             raise HandlerError(f"there is no command for {action.verb}; name one, or `{action.verb}: /bin/true`")
         lock = await self._lock(action) if self._directory else None
         try:
-            variables = {**_variables(action), LOCK: action.on}
-            code, output, errors = await self._run(action.verb, _told(action), variables, lock)
+            code, output, errors = await self._run(action.verb, _told(action), _variables(action), lock)
         finally:
             if lock is not None:
                 os.close(lock)
@@ -269,6 +268,7 @@ def _variables(action: HandlerAction) -> dict[str, str]:
         "LEASEHOLD_NUMBER": str(action.number),
         "LEASEHOLD_TASK": action.task,
         "LEASEHOLD_INCARNATION": str(action.incarnation),
+        LOCK: action.on,
         "LEASEHOLD_TERM_END": str(action.term_end),
         "LEASEHOLD_INDEX": str(action.index),
         "LEASEHOLD_TYPE": action.type,
