@@ -239,7 +239,10 @@ class Preset:
 @click.option("--driver", type=click.Choice(["process", "container"]), default="process", help="Make units so.")
 @click.option("--hosts", type=click.IntRange(1, 20), help="Hosts with containers, each with an agent; default: 3.")
 @click.option(
-    "--fail", type=click.Choice([*infrastructure()]), help="Let this part of the infrastructure fail, on two hosts."
+    "--fail",
+    type=click.Choice([*infrastructure()]),
+    metavar="FAILURE",
+    help=f"Let this part of the infrastructure fail, on two hosts: {', '.join(infrastructure())}.",
 )
 @click.option("--kill-each", is_flag=True, help="Kill each actor of the federation once, in turn.")
 @click.option("--json", "as_json", is_flag=True, help="Run unattended, and print a summary as JSON.")

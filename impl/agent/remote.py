@@ -146,11 +146,11 @@ async def _connected(destination: SshDestination) -> AsyncIterator[SSHClientConn
         import asyncssh  # seldom installed
     except ModuleNotFoundError:
         raise RemoteError("ssh needs asyncssh; `pip install 'leasehold[ssh]'` brings it") from None
-    known = destination.known_hosts.expanduser()
-    where = f"{destination.user}@{destination.host}" if destination.user else destination.host
-    hint = f"`ssh-keyscan -p {destination.port} {destination.host}` prints it; compare it with the host's before you add it to {known}"
+    host, port, known = destination.host, destination.port, destination.known_hosts.expanduser()
+    where = f"{destination.user}@{host}" if destination.user else host
+    hint = f"`ssh-keyscan -p {port} {host}` prints it; compare it with the host's before you add it to {known}"
     if not known.is_file():
-        raise RemoteError(f"{known} does not exist, so the key of {destination.host} is not known; {hint}")
+        raise RemoteError(f"{known} does not exist, so the key of {host} is not known; {hint}")
     options: dict[str, Any] = (
         {"client_keys": [str(key) for key in destination.keys], "agent_path": None} if destination.keys else {}
     )
@@ -158,8 +158,8 @@ async def _connected(destination: SshDestination) -> AsyncIterator[SSHClientConn
         options["username"] = destination.user
     try:
         async with asyncssh.connect(
-            destination.host,
-            destination.port,
+            host,
+            port,
             known_hosts=str(known),
             config=None,
             password_auth=False,
@@ -169,11 +169,11 @@ async def _connected(destination: SshDestination) -> AsyncIterator[SSHClientConn
         ) as connection:
             yield connection
     except asyncssh.HostKeyNotVerifiable:
-        raise RemoteError(f"the key of {destination.host} is not the one in {known}, or is not there; {hint}") from None
+        raise RemoteError(f"the key of {host} is not the one in {known}, or is not there; {hint}") from None
     except asyncssh.PermissionDenied:
         raise RemoteError(f"{where} does not let this user in; name the private key with --identity") from None
     except (asyncssh.KeyImportError, asyncssh.Error, TimeoutError, OSError) as error:
-        raise RemoteError(f"{where}, port {destination.port}: {error or type(error).__name__}") from None
+        raise RemoteError(f"{where}, port {port}: {error or type(error).__name__}") from None
 
 
 async def _run(connection: SSHClientConnection, command: str, seconds: float = CONNECT_SECONDS) -> tuple[int, str, str]:
