@@ -20,6 +20,7 @@ from leasehold.impl.actor.environment import ActorError, ActorOptions, Backoff, 
 from leasehold.impl.handlers.simulated import SimulatedHandler, SimulatedUnits
 from leasehold.impl.identity.trust import Trust
 from leasehold.impl.lease.authority import FirstFit
+from leasehold.impl.lease.failures import HoldBack
 from leasehold.impl.observe.watch import watch
 from leasehold.impl.policy.policy import Decision, Lease, Question
 from tests.impl.actor.mentions import mentions
@@ -120,6 +121,7 @@ async def failing(c: Cluster, lease: str) -> None:
     c.world._fails = lambda action, chance: False
     await c.site.tell("-", "unit[0]", "repaired")
     await c.settle()
+    await c.advance(HoldBack().ticks)  # after three leases that failed the site gives nothing for a while
 
 
 async def broken(c: Cluster, lease: str) -> None:
