@@ -36,6 +36,7 @@ def misplanted(name: str) -> list[str]:
     return sorted({code.co_filename for code in during.values()} ^ changed)
 
 
+@pytest.mark.long
 def test_mistakes_are_planted_and_taken_out_again() -> None:
     """In a process of its own, which has few objects: all of them are looked through each time."""
     names = [bug.name for bug in bugs()]
