@@ -29,6 +29,7 @@ from leasehold.impl.policy.policy import Lease
 
 log = logging.getLogger("leasehold.authority")
 
+MOST_WISHES = 1000  # that are remembered; holders choose them
 LONGEST = 16  # times `ticks` that a wish is held back at most
 _AT_WORK = ("priming", "modifying", "active")
 _GOING = ("closing", "closed")
@@ -109,6 +110,9 @@ class SetupFailures:
 
     def _fail(self, lease: Lease, wish: str, now: int) -> None:
         known = self._wishes.setdefault(wish, _Wish())
+        if len(self._wishes) > MOST_WISHES:  # the first other that is not held back now, or else the first
+            others = (other for other in self._wishes if other != wish)
+            del self._wishes[min(others, key=lambda other: self._wishes[other].until > now)]
         known.failed, known.reason = known.failed + 1, str(lease.data["reason"] or "its units were given up")[:300]
         if self.settings.failures and known.failed >= self.settings.failures and now >= known.until:
             ticks = self.settings.ticks * min(2**known.times, LONGEST)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from leasehold.impl.lease import failures
 from leasehold.impl.lease.authority import BestFit, FirstFit, Spread
 from leasehold.impl.lease.inventory import Inventory
 from leasehold.impl.policy.policy import Decision, Lease, Question
@@ -68,6 +69,21 @@ def test_a_wish_that_has_failed_three_times_is_refused_and_no_unit_is_touched() 
     assert policy.free() == free == frozenset(range(9)), "no unit is eaten"
     assert policy.query(5)["held_back"][0]["until"] == 120
     assert works(policy, "b:1", GOOD, 119), "others are served meanwhile"
+
+
+def test_wishes_that_holders_make_up_are_forgotten_and_those_that_are_held_back_stay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(failures, "MOST_WISHES", 3)
+    policy = site()
+    assert all(fails(policy, f"a:{n}", BAD) for n in range(3))
+    assert all(fails(policy, f"b:{n}", {"image.id": f"made-up-{n}"}) for n in range(20))
+    assert len(policy.failures._wishes) == 3
+    assert refused(policy, "a:3", BAD, 119)
+    for n in range(4):  # one more is held back, in place of the first
+        assert all(fails(policy, f"c:{n}.{again}", {"image.id": f"bad-{n}"}) for again in range(3))
+        assert refused(policy, f"c:{n}.3", {"image.id": f"bad-{n}"}, 119)
+    assert len(policy.failures._wishes) == 3
 
 
 def test_one_lease_tries_again_and_the_time_doubles_where_it_fails() -> None:
