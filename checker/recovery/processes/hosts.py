@@ -20,12 +20,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from leasehold.impl.handlers import processes
+from leasehold.impl.handlers import cgroups, processes
 
 NEEDS = {
     "ip": "iproute2",
@@ -38,12 +38,15 @@ NEEDS = {
 NETWORK = "10.90.{net}.{host}"
 DISK_BYTES, SCRATCH_BYTES = 64 << 20, 16 << 20
 MEMORY = Path("/sys/fs/cgroup/memory")
-# The init of a host: it has its own /run, the host's disk, and a file system for scratch, and reaps.
+# The init of a host: it has its own /run, a /sys that shows its links, the host's disk, and a file system for scratch,
+# and reaps.
 INIT = """
 import contextlib, os, signal, subprocess, sys
 disk, scratch, size, mode = sys.argv[1:]
 os.umask(0o077)
 for words in (["-t", "proc", "proc", "/proc"], ["-t", "tmpfs", "run", "/run"],
+              ["--rbind", "--mkdir", "/sys/fs/cgroup", "/run/cgroup"], ["-t", "sysfs", "sysfs", "/sys"],
+              ["--move", "/run/cgroup", "/sys/fs/cgroup"],
               ["-o", "loop,errors=remount-ro", disk + ".image", disk], ["-o", "remount," + mode, disk]):
     subprocess.run(["mount", *words], check=True)
 with contextlib.suppress(OSError):
@@ -201,7 +204,7 @@ class Hosts:
     def halt(self, name: str) -> None:
         """A host loses power: all that runs there ends, and what the kernel had for it is gone; its disk stays."""
         launcher, init = self._launchers.pop(name, None), self._inits.pop(name, None)
-        groups = {*self._groups(init)} if init is not None else set()
+        groups = self._groups(init) if init is not None else set()
         if init is not None:
             with suppress(ProcessLookupError):
                 os.kill(init, signal.SIGKILL)
@@ -210,8 +213,8 @@ class Hosts:
             if init is None:
                 launcher.kill()
             launcher.communicate()
-        for group in sorted(groups, key=lambda path: -len(path.parts)):
-            _remove_group(group)
+        for path in groups:
+            cgroups.remove(path)
         until = time.monotonic() + 10.0  # the kernel frees the device of the disk a moment later
         while _run("losetup", "-j", str(self.disk(name).with_suffix(".image"))) and time.monotonic() < until:
             time.sleep(0.02)
@@ -224,16 +227,16 @@ class Hosts:
                 if f"--target={init}".encode() in (Path("/proc") / str(seen.pid) / "cmdline").read_bytes().split(b"\0"):
                     processes.send(seen, signal.SIGKILL)
 
-    def _groups(self, init: int) -> Iterator[Path]:
-        """The control groups of a host's processes other than its daemons', with those above."""
-        here = Path("/sys/fs/cgroup")
+    def _groups(self, init: int) -> set[str]:
+        """The control groups of a host's units, by their paths."""
+        found = set()
         for pid in self.processes_of(init):
             with suppress(OSError):
                 for line in (Path("/proc") / str(pid) / "cgroup").read_text().splitlines():
-                    _, controllers, path = line.split(":", 2)
+                    path = line.split(":", 2)[2]
                     if path.startswith("/lh-"):
-                        root = here / (controllers.removeprefix("name=") or "unified")
-                        yield from (root / part.lstrip("/") for part in (path, str(Path(path).parent)) if part != "/")
+                        found.add(f"/{path.split('/')[1]}")
+        return found
 
     def processes_of(self, init: int) -> list[int]:
         """The processes of a host, by its init's."""
@@ -274,23 +277,6 @@ class Hosts:
                 raise HostsUnavailable(f"bindfs does not mount {source} on {name}")
             time.sleep(0.02)
         return server
-
-
-def _remove_group(path: Path) -> None:
-    """Removes a control group whose processes end at the moment."""
-    for _ in range(100):
-        for below in sorted(path.rglob("*/"), key=lambda one: -len(one.parts)) if path.is_dir() else ():
-            with suppress(OSError):
-                below.rmdir()
-        with suppress(FileNotFoundError):
-            try:
-                path.rmdir()
-            except OSError as error:
-                if isinstance(error, FileNotFoundError):
-                    return
-        if not path.is_dir():
-            return
-        time.sleep(0.02)
 
 
 def _run(*words: str) -> str:

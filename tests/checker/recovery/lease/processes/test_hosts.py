@@ -123,3 +123,15 @@ def test_a_host_ends_although_a_program_that_has_entered_it_is_stopped(tmp_path:
         assert not hosts.is_up("left")
         hosts.boot("left")
         assert hosts.do("left", "echo", "up") == "up\n"
+
+
+@pytest.mark.skipif(not Path("/sys/fs/cgroup/pids").is_dir(), reason="needs control groups of version 1")
+def test_a_host_sees_its_own_links_and_takes_the_groups_of_its_units_with_it(tmp_path: Path) -> None:
+    group = Path("/sys/fs/cgroup/pids/lh-zz6unit")
+    joins = f"mkdir -p {group}/container && echo $$ >{group}/container/cgroup.procs && exec sleep 1000"
+    with Hosts(["left"], "zz6", tmp_path) as hosts:
+        assert hosts.do("left", "ls", "/sys/class/net").split() == ["eth0", "lo"]
+        with subprocess.Popen([*hosts.within("left"), "sh", "-c", joins], start_new_session=True):
+            until(lambda: (group / "container/cgroup.procs").read_text() if group.exists() else "")
+            hosts.halt("left")
+        assert not group.exists()
