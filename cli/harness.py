@@ -164,7 +164,8 @@ def harness(
         return _replay(replay, handlers, options, as_json)
     if bool(handlers) == all_:
         raise click.UsageError("name a handler, or give --all; `leasehold harness --help` has examples")
-    targets, left_out = [target_named(one, verbs, data, properties, answers, modified) for one in handlers], []
+    asked = {"verbs": verbs, "data": data, "properties": properties, "answers": answers, "modified": modified}
+    targets, left_out = [target_named(one, **asked) for one in handlers], []
     if all_:
         for one in shipped_handlers(str(Path.cwd())):
             if one.target is None:
@@ -227,7 +228,8 @@ def _replay(path: Path, handlers: tuple[str, ...], options: Options, as_json: bo
     """Plays a sequence from a file; of another handler, where one is named."""
     replay = read_replay(path)
     named = handlers[0] if handlers else replay.handler
-    target = target_named(named, replay.verbs, replay.data, replay.properties, (), replay.modified)
+    given = {"data": replay.data, "properties": replay.properties, "modified": replay.modified}
+    target = target_named(named, verbs=replay.verbs, **given)
     options = Options(
         1, options.seconds, units=replay.units, limit=options.limit, skip=options.skip, isolate=options.isolate
     )

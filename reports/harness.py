@@ -23,6 +23,11 @@ def verdict(tried: Tried) -> str:
     return "failed" if tried.failures else "interrupted" if tried.interrupted else "passed"
 
 
+def kinds(tried: Tried) -> str:
+    """The kinds of faults that were found."""
+    return ", ".join(failure.finding.kind for failure in tried.failures)
+
+
 def kill_points(tried: Tried) -> int:
     """Counts the points at which something was killed: system calls, and moments."""
     return sum(count for point, count in tried.points.items() if point.startswith("kill "))
@@ -30,16 +35,13 @@ def kill_points(tried: Tried) -> int:
 
 def headline(tried: Tried) -> str:
     """The verdict in a line."""
-    name = tried.target.given
+    head = f"{verdict(tried)}: {tried.target.given}"
     if tried.broken:
-        return f"not tried: {name}: {tried.broken}"
+        return f"{head}: {tried.broken}"
     many = f"{counted(tried.sequences, 'sequence')}, {tried.actions:,} actions, {tried.crashes:,} crashes"
     if tried.failures:
-        kinds = ", ".join(failure.finding.kind for failure in tried.failures)
-        return f"failed: {name}: {kinds} ({many})"
-    if tried.interrupted:
-        return f"interrupted: {name}: nothing was found so far ({many})"
-    return f"passed: {name} ({many})"
+        return f"{head}: {kinds(tried)} ({many})"
+    return f"{head}: nothing was found so far ({many})" if tried.interrupted else f"{head} ({many})"
 
 
 def text(tried: Tried, replays: Sequence[str] = ()) -> Iterator[str]:
@@ -139,7 +141,7 @@ def markdown(results: Sequence[Tried], skipped: Sequence[tuple[str, str]] = ()) 
         "|---|---|---:|---:|---:|---:|---:|",
     ]
     for tried in results:
-        found = ", ".join(failure.finding.kind for failure in tried.failures) or tried.broken
+        found = kinds(tried) or tried.broken
         told = f"{verdict(tried)}{f': {found}' if found else ''}{', cut short by its time' if tried.cut else ''}"
         errors = sum(count for point, count in tried.points.items() if point.startswith("error "))
         figures = (tried.sequences, tried.actions, kill_points(tried), errors, round(tried.elapsed))

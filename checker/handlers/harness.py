@@ -354,8 +354,8 @@ class Harness:
             elif kind in FILES and (over or (unit == NOBODY and down)):
                 least.pop(key, None)  # what may stay need not
         known = set.intersection(*shared) if shared else set()
-        known_sizes = sizes and not self.target.modified
-        alike = dict(set.intersection(*(set(some.items()) for some in sizes))) if known_sizes else {}
+        sizes = [] if self.target.modified else sizes  # other properties may bring other sizes
+        alike = dict(set.intersection(*(set(some.items()) for some in sizes))) if sizes else {}
         up = {key: size for key, size in alike.items() if vector[key[1]] not in (*DOWN, FRESH)}
         self.expected[vector] = ExpectedShape(least, most, known, up)
         return self.expected[vector]

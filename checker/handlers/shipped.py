@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +54,12 @@ def shipped_handlers(folder: str) -> list[Shipped]:
     return [_shipped(name, row, os.path.abspath(folder)) for name, row in (rows | guessed).items()]
 
 
-def target_named(given: str, *rest: Any) -> HandlerTarget:
+def target_named(given: str, **asked: Any) -> HandlerTarget:
     """A handler as a command line names it: one of the table, by its name alone, or as `target_of` takes it.
+
+    Args:
+        given: the name.
+        asked: further arguments of `target_of`; where one is empty, the table counts.
 
     Raises:
         HandlerError, PluginError: it is none.
@@ -63,8 +67,8 @@ def target_named(given: str, *rest: Any) -> HandlerTarget:
     if not Path(given).exists():
         for one in shipped_handlers(os.getcwd()):
             if one.name == given and one.target is not None:
-                return one.target
-    return target_of(given, *rest)
+                return replace(one.target, **{name: value for name, value in asked.items() if value})
+    return target_of(given, **asked)
 
 
 def _shipped(name: str, row: Row, folder: str) -> Shipped:

@@ -51,6 +51,8 @@ def test_a_shipped_one_is_named_alone_and_a_file_of_that_name_goes_first(
     target = target_named("command")
     assert target.parts["*"][1]["directory"] == "units"
     assert target.folder == str(tmp_path)
+    assert target_named("command", data={"size": 2}, verbs=()).data == {"size": 2}
+    assert target_named("command", verbs=("setup",)).verbs == ("setup",)
     (tmp_path / "command").write_text("#!/bin/sh\n")
     (tmp_path / "command").chmod(0o755)
     assert target_named("command").parts["*"][1]["setup"] == ["./command", "setup"]
