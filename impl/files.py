@@ -14,6 +14,7 @@ import fcntl
 import os
 import secrets
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import resources
@@ -165,6 +166,34 @@ def mark(path: Path) -> tuple[int, ...]:
     except OSError:
         return ()
     return (status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_mode)
+
+
+SETTLED_NS = 100_000_000  # after which the time of a file differs from that of its next change
+
+
+class FileWatch:
+    """Tells whether a file or folder may have changed since it was looked at.
+
+    What has changed a moment ago may do so again within the resolution of its time, so it counts as changed until that
+    is over.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._mark: tuple[int, ...] | None = None
+
+    def changed(self) -> bool:
+        """Returns whether it has to be read; who cannot read it, and wants to try again, calls `forget`."""
+        now, seen = time.time_ns(), mark(self.path)
+        if seen == self._mark:
+            return False
+        changed_ns = seen[2] if seen else 0  # which nobody but the kernel sets
+        self._mark = seen if now - changed_ns > SETTLED_NS else None
+        return True
+
+    def forget(self) -> None:
+        """Makes the file count as changed, as it could not be read."""
+        self._mark = None
 
 
 class Unreadable(Exception):

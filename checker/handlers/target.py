@@ -226,14 +226,14 @@ async def _cancelled(
 async def _probe(
     loop: asyncio.AbstractEventLoop, channel: socket.socket, handlers: Mapping[str, Handler], said: Mapping[str, Any]
 ) -> None:
-    answers, words = list[bool | None](), ""
+    """Asks handlers as an actor does (impl/actor/probes.py): the first that knows says it."""
+    up, words = None, ""
     for handler in dict.fromkeys(handlers.values()):
-        if isinstance(handler, SaysWhatIsUp):
+        if up is None and isinstance(handler, SaysWhatIsUp):
             try:
-                answers.append(await handler.is_up(said["probe"]))
+                up = await handler.is_up(said["probe"])
             except Exception as error:
                 words = f"{type(error).__name__}: {error}"
-    up = None if not [a for a in answers if a is not None] else all(a for a in answers if a is not None)
     await _tell(loop, channel, {"id": said["id"], "up": up, "words": words})
 
 

@@ -104,20 +104,30 @@ class LiveFile(Generic[T]):
             TrustFault: it is not there, or is none such.
         """
         self.path, self._load, self._label = path, load, label
-        self._mark = files.mark(path)
+        self._watch = files.FileWatch(path)
+        self._watch.changed()  # before it is read: a change in between is seen the next time
+        self._body = _body(path)
         self._content = load(path)
 
     def current(self) -> T:
         """Its content as it is now. While the file is unreadable the last good one holds, and the log says so."""
-        mark = files.mark(self.path)
-        if mark != self._mark:
-            self._mark = mark  # taken before the file is read: a change in between is seen the next time
+        if self._watch.changed() and (body := _body(self.path)) != self._body:
+            self._body = body
             try:
                 self._content = self._load(self.path)
                 _log.info("the %s %s has changed, and holds from now on", self._label, self.path)
             except TrustFault as fault:
                 _log.error("the %s was changed and cannot be read; the one before still holds: %s", self._label, fault)
         return self._content
+
+
+def _body(path: Path) -> tuple[int, bytes] | None:
+    """The mode of a file, which decides whether it counts, and its content; None where it cannot be read."""
+    try:
+        with files.open_plain(path) as file:
+            return os.fstat(file.fileno()).st_mode, file.read(_LARGEST_FILE + 1)
+    except OSError:
+        return None
 
 
 class TrustFile(LiveFile[Trust]):

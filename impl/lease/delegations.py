@@ -13,14 +13,12 @@ what the actor holds, how much of that it keeps for its own tickets, and what it
 Beside these files lie the releases of what came back early, one a line, for whoever has to be shown them: of links, one
 file for each run and machine, and of tickets, one for each broker, to which lines are added (`keep_release`).
 
-A reader looks at the files again only when the folder has changed. A folder that changed a moment ago may do so again
-within the resolution of its time, so it is looked at once more.
+A reader looks at the files again only when the folder has changed (`FileWatch`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -34,7 +32,6 @@ from leasehold.impl.lease.link_credentials import RELEASE_OF, kept_as, type_of
 from leasehold.impl.words import counted
 
 _SUFFIX, _DONE, _RELEASES, _MODE = ".delegation", ".withdrawn", ".releases", 0o600
-_SETTLED_NS = 100_000_000  # after which a folder's time differs from that of its next change
 
 
 class FolderFault(Exception):
@@ -132,7 +129,7 @@ class Delegations:
 
     def __init__(self, folder: Path, actor: str) -> None:
         self.folder, self.actor = folder, actor
-        self._mark: tuple[int, ...] | None = None
+        self._watch = files.FileWatch(folder)
         self._published: tuple[Published, ...] = ()
 
     def look(self) -> bool:
@@ -141,12 +138,13 @@ class Delegations:
         Raises:
             FolderFault: a file in it cannot be read; what was read before stays.
         """
-        mark = files.mark(self.folder)
-        if mark == self._mark:
+        if not self._watch.changed():
             return False
-        self._published = tuple(_read(self.folder))
-        settled = not mark or time.time_ns() - mark[1] > _SETTLED_NS
-        self._mark = mark if settled else None
+        try:
+            self._published = tuple(_read(self.folder))
+        except FolderFault:
+            self._watch.forget()
+            raise
         return True
 
     @property

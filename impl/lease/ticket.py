@@ -124,8 +124,7 @@ def body_of(*, holder: TrustedActor, at: float | None = None, **terms: Any) -> b
         Unauthorised: the holder has no key that counts.
         Malformed: a value cannot be one of a ticket; this is a mistake of ours.
     """
-    moment = time.time() if at is None else at
-    holder_key = next((k.key.fingerprint for k in reversed(holder.keys) if k.valid(moment)), None)
+    holder_key = holder.newest_key(time.time() if at is None else at)
     if holder_key is None:
         raise Unauthorised(f"{holder.name} has no key that counts now, so no ticket can be bound to it")
     ticket = Ticket(version=1, holder=holder.name, holder_key=holder_key, **{"properties": {}, **terms})

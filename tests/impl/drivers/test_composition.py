@@ -179,6 +179,18 @@ def test_a_failure_removes_what_the_task_has_made_and_nothing_else(tmp_path: Pat
     assert board(tmp_path) == {"a": "a white"}
 
 
+def test_a_failure_changes_parts_back_in_reverse_order(tmp_path: Path) -> None:
+    do(made(tmp_path, [note("a"), note("b")]), action("setup", 1))
+    points: list[str] = []
+    red = [note(name, colour="red") for name in ("a", "b")]
+    wrong = made(tmp_path, [*red, note("wrong")], at=points.append)
+    with pytest.raises(HandlerError, match="nobody writes that"):
+        do(wrong, action("modify", 2))
+    assert board(tmp_path) == {"a": "a white", "b": "b white"}
+    pinned = [point.partition(" ")[0] for point in points if "pinned" in point]
+    assert pinned == ["a", "a", "b", "b", "b", "a"], "each is made and changed, and then changed back"
+
+
 def test_a_failure_to_undo_is_told_and_stays_listed(tmp_path: Path) -> None:
     wrong = made(tmp_path, [note("stuck"), note("wrong")])
     with pytest.raises(HandlerError, match="nobody writes that; and stuck is left: it sticks"):

@@ -296,18 +296,6 @@ def test_a_revoked_link_is_refused_with_its_chain(tmp_path):
         read_chain(TEXT, TRUST, authority="site", revoked=Delegations(tmp_path, "site").revoked, roles=ROLES)
 
 
-def test_the_folder_is_read_again_only_when_it_has_changed(tmp_path):
-    publish(tmp_path, action())
-    os.utime(tmp_path, ns=(10**18, 10**18))
-    reader = Delegations(tmp_path, "east")
-    assert reader.look()
-    assert not reader.look()
-    publish(tmp_path, action(given=(0, 1, 0)))
-    assert reader.stocks[0].units == 1
-    publish(tmp_path, action(given=(0, 2, 0)))  # within the resolution of the folder's time, perhaps
-    assert reader.stocks[0].units == 2
-
-
 def test_a_folder_that_is_not_there_yet_has_nothing(tmp_path):
     reader = Delegations(tmp_path / "later", "east")
     assert reader.stocks == ()

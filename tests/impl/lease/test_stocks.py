@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from random import Random
 from typing import Any
 
 import pytest
@@ -266,6 +267,34 @@ def test_a_request_is_content_with_fewer_units_a_shorter_term_or_a_later_one(
     decisions = list(policy.begin(Question("allocate", asked, ("granted", "denied"), 1), 0))
     assert [tuple(d.fields[n] for n in ("units", "later", "longer")) for d in decisions] == ([given] if given else [])
     assert all(d.fields["reason"] for d in decisions), "it is told that it gets less"
+
+
+@pytest.mark.parametrize("content", ["least_units", "least_ticks", "latest_start"])
+@pytest.mark.parametrize("seed", range(40))
+def test_of_all_that_a_request_is_content_with_it_gets_the_best(content: str, seed: int) -> None:
+    """What there is between some reservations, tick by tick: the most units, the soonest start, or the longest term."""
+    chance, policy = Random(seed), FirstComeFirstServed(INVENTORY, other_terms=True)
+    room = [2] * 60  # of the disks, at each tick
+    for n in range(4):
+        units, start = chance.randint(1, 2), chance.randint(1, 16)
+        end = start + chance.randint(1, 6)
+        data = {"requested_units": units, "requested_start": start, "requested_end": end, "type": "disk"}
+        if min(room[start:end]) >= units:
+            assert ask(policy, Lease(f"r{n}", "broker", "ticketing", FIRST | data, {}))["authority"] == "west"
+            room[start:end] = [free - units for free in room[start:end]]
+    units, end = chance.randint(1, 2), chance.randint(2, 8 if content == "latest_start" else 18)
+    least = {"least_units": 1, "least_ticks": chance.randint(1, end - 1), "latest_start": 20}[content]
+    few = least if content == "least_units" else units
+    terms = [(0, end)]
+    if content == "least_ticks":
+        terms += [(0, shorter) for shorter in range(end - 1, least - 1, -1)]
+    elif content == "latest_start":
+        terms += [(later, later + end) for later in range(1, least + 1)]
+    best = next(((s, e) for s, e in terms if min(room[s:e]) >= few), None)
+    asked = waits("b", units, type="disk", end=end, **{content: least})
+    decisions = list(policy.begin(Question("allocate", asked, ("granted", "denied"), 1), 0))
+    given = [tuple(d.fields[n] for n in ("units", "later", "longer")) for d in decisions]
+    assert given == ([] if best is None else [(min(units, *room[slice(*best)]), best[0], best[1] - end)])
 
 
 def test_other_terms_are_granted_only_where_the_specification_has_them() -> None:

@@ -117,11 +117,15 @@ def test_what_is_not_edited_is_told(text: str, message: str) -> None:
 
 
 def laid_out(data: dict[str, object], chance: random.Random, indent: int) -> str:
-    """A mapping in a layout by chance: blocks, braces, quotes, comments with a number each, empty lines."""
+    """A mapping in a layout by chance: blocks, braces, quotes, comments with a number each, empty lines.
+
+    A comment may have a line of its own, above the entry that it is about.
+    """
     if not data or chance.random() < 0.35:
         return " " + braces(data, chance, indent) + comment(chance) + "\n"
     lines = comment(chance) + "\n"
     for key, value in data.items():
+        lines += " " * indent + f"# about {key} {chance.randrange(10**6)}\n" if chance.random() < 0.15 else ""
         lead = " " * indent + (f'"{key}"' if chance.random() < 0.2 else key)
         if isinstance(value, dict):
             lines += f"{lead}:{laid_out(value, chance, indent + chance.choice((1, 2, 4)))}"
@@ -150,6 +154,17 @@ def comment(chance: random.Random) -> str:
     return f"  # note {chance.randrange(10**6)}, and {{more}}" if chance.random() < 0.3 else ""
 
 
+def in_place(text: str) -> set[str]:
+    """The comments on lines of their own that are above what they are about: an entry, or the end of the file."""
+    found, lines = set[str](), text.splitlines()
+    for n, line in enumerate(lines):
+        below = (other.strip() for other in lines[n + 1 :] if other.strip() and not other.lstrip().startswith("#"))
+        key = next(below, "").partition(":")[0].strip('"')
+        if line.lstrip().startswith(f"# about {key} " if key else "# end"):
+            found.add(line)
+    return found
+
+
 def some_data(chance: random.Random, depth: int) -> dict[str, object]:
     return {
         f"k{n}": some_data(chance, depth - 1) if depth and chance.random() < 0.5 else str(chance.randrange(99))
@@ -171,18 +186,19 @@ def test_any_layout_is_edited_and_keeps_its_comments(seed: int) -> None:
     """`pytest -k 'layout and [SEED]'` repeats one."""
     chance = random.Random(seed)
     data = some_data(chance, 3)
-    text = laid_out(data, chance, 0).lstrip()
+    text = laid_out(data, chance, 0).lstrip() + "# end of the file\n" * (chance.random() < 0.3)
     assert yaml.load(text, yaml.BaseLoader) == data
     for n in range(4):
         editor = YamlEditor(text)
         path, of = chance.choice([*mappings(data)])
+        before, gone_with = in_place(text), ""
         words = [key for key, value in of.items() if not isinstance(value, dict)]
         match chance.choice(("add", "remove", "replace")):
             case "remove" if len(of) > 1 and words:
-                key = chance.choice(words)
+                gone_with = chance.choice(words)
                 gone = editor.text
-                editor.remove(path, key)
-                del of[key]
+                editor.remove(path, gone_with)
+                del of[gone_with]
                 assert len(gone.split("# note")) - len(editor.text.split("# note")) in (0, 1)
             case "replace" if words:
                 key = chance.choice(words)
@@ -194,4 +210,5 @@ def test_any_layout_is_edited_and_keeps_its_comments(seed: int) -> None:
                 of[f"new{n}"] = {"a": "1", "b": {"c": "2"}}
                 assert editor.text.count("# note") == text.count("# note")
         text = editor.text
+        assert not {line for line in before - in_place(text) if f"# about {gone_with} " not in line}
         assert yaml.load(text, yaml.BaseLoader) == data
