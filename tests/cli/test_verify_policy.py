@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from leasehold.cli.verify import verify
 from leasehold.faults.simulation.lease import Cluster
-from leasehold.impl.lease.fleet import BROKER
+from leasehold.impl.lease.fleet import BROKER, TENANT
 
 
 async def log(folder: Path, begins: int = 0) -> str:
@@ -70,3 +70,16 @@ async def test_what_cannot_be_asked_is_said(tmp_path: Path, words: list[str], wh
     result = asked(await log(tmp_path), *words)
     assert result.exit_code == 2
     assert why in " ".join(result.stderr.replace("│", " ").split())
+
+
+async def test_an_actor_that_is_no_broker_has_no_policy_of_one(tmp_path: Path) -> None:
+    async with Cluster(units=1) as cluster:
+        await cluster.demand(cluster.new_lease(), 1, 40, 40)
+        await cluster.settle()
+        file = tmp_path / "tenant.jsonl"
+        file.write_bytes(b"\n".join(cluster.log(TENANT)) + b"\n")
+    result = asked(str(file), "--policy", "auction")
+    assert result.exit_code == 2
+    assert "tenant is no broker: its machines are guest[0], service_manager" in " ".join(
+        result.stderr.replace("│", " ").split()
+    )
