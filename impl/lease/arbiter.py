@@ -129,6 +129,7 @@ class Arbiter:
     """
 
     quick = False
+    decides = frozenset({"allocate", "extend"})
     reads: tuple[str, ...] = ()  # request properties that the order of a policy depends on
 
     def __init__(
@@ -148,6 +149,8 @@ class Arbiter:
         self._delegated: tuple[Delegated, ...] = ()
         self.pools = Pools(self._configured)
         self._wait, self._backfill, self._directory = wait, backfill, directory
+        if isinstance(longest_term, bool) or not isinstance(longest_term, int) or longest_term < 0:
+            raise ValueError(f"longest_term is {longest_term!r:.40}; it has to be a number of ticks, or 0 for none")
         self._longest, self._margin, self._other_terms = longest_term, clock_margin, other_terms
         self._since: int | None = None
         self._waiting: dict[str, Request] = {}
