@@ -425,8 +425,10 @@ class Arbiter:
         type = asked.type or (types[0] if len(types) == 1 else "")
         if lease.state == "extending":  # of more units than there are it gets those that it has, as of others
             return "the ticket has ended" if now >= lease.data["term_end"] else self._too_long(asked, now)
+        if not types:
+            return "this broker has no units"
         if type and type not in types:
-            return f"this broker has units of type {', '.join(types) or 'none'}, and not of {type}"
+            return f"this broker has units of type {', '.join(types)}, and not of {type}"
         if not type:
             return f"this broker has units of several types ({', '.join(types)}); say which are wanted"
         pools = self._eligible(asked)
