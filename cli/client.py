@@ -277,8 +277,8 @@ def slice(
     said = {"properties": properties, "configuration": configuration, "local": local}
     if remove and any(said.values()):
         raise click.UsageError("a slice is removed, or has properties; leave one out")
-    if name is None:
-        if remove or any(said.values()):
+    if not name:
+        if name is not None or remove or any(said.values()):
             raise click.UsageError("name the slice")
         rows = [row for rows, _ in everywhere(lambda client: client.get("slices"), at) for row in rows]
         if as_json:
@@ -306,13 +306,18 @@ def query(at: Path, as_json: bool, kind: str | None, of: str | None) -> None:
     """
     asked = {} if of is None else {"of": of, **({} if kind is None else {"type": kind})}
     answers = [answer for answer, _ in everywhere(lambda client: client.get("query", **asked), at) if answer["answers"]]
+    known = dict.fromkeys(
+        entry["type"] for answer in answers for one in answer["answers"].values() for entry in one["inventory"]
+    )
     for answer in answers:
         for said in answer["answers"].values():
             said["inventory"] = [entry for entry in said["inventory"] if kind in (None, entry["type"])]
     if as_json:
         print_json({"actors": answers})
     else:
-        console().print(query_table(answers))
+        others = choices(kind, [*known]) if kind and known else ""
+        none = f"no broker or site here has units{f' of {kind}{others}' if kind else ''}"
+        console().print(query_table(answers, none))
 
 
 @client_verb()

@@ -42,7 +42,7 @@ class HeldUnits:
         self.run: str = row["lease"]
         self.machine: str = row["machine"]
         self.data: Row = row["data"]
-        self.number = int(self.machine.partition("[")[2].rstrip("]"))
+        self.number = _number(self.machine)
         self.peers: dict[str, str] = {}
 
     @property
@@ -85,6 +85,23 @@ class HeldUnits:
         (one,) = (m for m in self.client.get("leases", self.run) if m["machine"] == self.machine)
         self.data, self.peers = one["data"], one["peers"]
 
+    def check_cut(self, machine: str, end: int) -> None:
+        """Checks whether a machine could be handed units until a time, if enough of them came back.
+
+        Raises:
+            ClientError: it could not, and nothing need be called back for it.
+        """
+        name, number = self.actor(self.number), _number(machine)
+        if not self.about["now"] < end <= self.data["end"]:
+            raise ClientError(
+                f"{self.run}: {name} has its units until {self.data['end']}, and it is {self.about['now']}; "
+                f"they cannot be handed on until {end}"
+            )
+        if self.data["given"][number]:
+            raise ClientError(f"{self.run}: {name} has handed units on to {self.actor(number)} already")
+        if self.data["taken"][number]:
+            raise ClientError(f"{self.run}: {name} has these units of {self.actor(number)}")
+
     def tell(self, event: str, **fields: Any) -> None:
         """Hands the machine an event.
 
@@ -119,6 +136,10 @@ class HeldUnits:
                 if units and number != self.number
             ],
         }
+
+
+def _number(machine: str) -> int:
+    return int(machine.partition("[")[2].rstrip("]"))
 
 
 def _actors(at: Path) -> list[tuple[Client, Row]]:
@@ -204,12 +225,13 @@ def delegate(
     if units is None:
         one.tell("prolong", who=machine, end=end)
         one.look()
-        units = int(one.data["given"][int(machine.partition("[")[2].rstrip("]"))])
+        units = int(one.data["given"][_number(machine)])
         answer = {"run": one.run, "to": broker, "units": units, "until": end}
         told(as_json, answer, f"{one.run}: {counted(units, 'unit')} of {one.type} of {broker} prolonged until {end}")
         return
     kept, kept_until = one.own, one.data["until"][one.number]
     if one.free < units <= one.free + kept and machine != one.machine:
+        one.check_cut(machine, end)
         one.tell("recall", who=one.machine)
         _await(one, lambda: not one.own, wait, f"{one.about['name']} still has tickets out of its {kept} units")
         left = one.free - units
@@ -251,7 +273,11 @@ def stock(units: int, until: str, kind: str, machine: str, at: Path, as_json: bo
 
     Example:  leasehold stock --units 8 --until 24h --type gpu --at site.sock
     """
-    client, about = _actors(at)[0]
+    actors = _actors(at)
+    if len(actors) > 1:
+        names = ", ".join(about["name"] for _, about in actors)
+        raise ClientError(f"several actors at {at} hand units on ({names}); name the socket of the site with --at")
+    client, about = actors[0]
     end = moment(until, about, "--until")
     fields = {"units": units, "start": about["now"], "end": end, "type": kind}
     answer = client.post("begin", machine=machine, event="open", fields=fields)

@@ -31,8 +31,13 @@ def lease_table(rows: Sequence[dict[str, Any]], abouts: Sequence[dict[str, Any]]
     return table
 
 
-def query_table(answers: Sequence[dict[str, Any]]) -> Table:
-    """A row for each stock of a broker, and each type of a site: how many units there are, and are free when."""
+def query_table(answers: Sequence[dict[str, Any]], none: str) -> Table:
+    """A row for each stock of a broker, and each type of a site: how many units there are, and are free when.
+
+    Args:
+        answers: of actors.
+        none: what it says where there is no row.
+    """
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("actor", "as", "type", "site", "units", "free"):
         table.add_column(name)
@@ -51,7 +56,7 @@ def query_table(answers: Sequence[dict[str, Any]]) -> Table:
                     f"{free}; and {more} later times" if more > 0 else free,
                 )
     if not table.rows:
-        table.add_row("no broker or site here has units", *[""] * 5)
+        table.add_row(none, *[""] * 5)
     return table
 
 

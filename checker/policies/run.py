@@ -24,6 +24,7 @@ from leasehold.faults.simulation.loop import VirtualLoop
 from leasehold.impl.actor.environment import ActorOptions, Environment
 from leasehold.impl.core.values import LARGEST
 from leasehold.impl.handlers.handler import HandlerAction
+from leasehold.impl.lease.arbiter import Arbiter
 from leasehold.impl.lease.calendar import Calendar
 from leasehold.impl.lease.fleet import BROKER, ROLES, TENANT
 from leasehold.impl.policy.plugins import Plugin, PluginError
@@ -53,8 +54,9 @@ class PolicyChoice:
         """The policy; those parts of an actor that it takes by their names are given to it.
 
         Raises:
-            PluginError: it cannot be made.
+            PluginError: it cannot be made, or is none of a broker.
         """
+        self.plugin.check_decides(Arbiter.decides)
         try:
             policy: Policy = self.plugin.make({**self.plugin.taken(parts), **self.settings})
         except PluginError:

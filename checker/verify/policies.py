@@ -265,10 +265,13 @@ def verify_policy(
         raise PolicyError(f"no properties of a policy {name[:60]!r} are known{choices(name, policies())}")
     if isinstance(settings.get("credits", 0), Mapping):
         raise PolicyError("accounts begin with credits of their own; the properties are of accounts that begin alike")
-    fold, told, actor = _Fold(settings), list[_Told](), ""
+    fold, told, actor, machines = _Fold(settings), list[_Told](), "", set[str]()
     for event in events:
         actor = event.actor
+        machines |= {step.machine for step in event.steps()}
         told += fold.take(event)
+    if machines and fold.words["machine"] not in machines:
+        raise PolicyError(f"{actor} is no {fold.words['machine']}: its machines are {', '.join(sorted(machines))}")
     accounts = _numbered([*(r.account for r in fold.requests), *(name for one in told[-1:] for name in one.credits)])
     system = _system(name, fold, accounts, told)
     database = VerifyDatabase(system, url)

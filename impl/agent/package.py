@@ -169,7 +169,8 @@ def check_package(folder: Path) -> None:
         handler = files.read_yaml(folder / HANDLER)
     except files.Unreadable as error:
         raise PackageError(f"{folder} is no package: {error}; {HANDLER} names its handler") from None
-    if not isinstance(handler, dict | str):
+    name = handler.get("name") if isinstance(handler, dict) else handler
+    if not isinstance(name, str) or not name:
         raise PackageError(f"{folder / HANDLER}: a handler is a name, or a mapping with a `name`")
 
 

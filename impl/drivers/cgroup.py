@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
-from leasehold.impl.drivers.driver import Facts, FoundPart, UnitPart, need_root, size_of
+from leasehold.impl.drivers.driver import Facts, FoundPart, SettingCheck, UnitPart, limit_of, need_root, size_of
 from leasehold.impl.handlers import cgroups
-from leasehold.impl.handlers.handler import HandlerError
 
 
 class CgroupSettings(Struct, forbid_unknown_fields=True, frozen=True):
@@ -30,6 +31,7 @@ class CgroupDriver:
     changes = frozenset({"cpus", "memory", "processes"})
     facts = ("path",)
     programs = ()
+    checks: Mapping[str, SettingCheck] = {"cpus": limit_of, "memory": size_of, "processes": limit_of}
 
     def __init__(self) -> None:
         need_root("cgroup")
@@ -60,10 +62,9 @@ class CgroupDriver:
 
     @staticmethod
     def _limit(path: str, settings: CgroupSettings) -> None:
-        if settings.cpus < 0 or settings.processes < 0:
-            raise HandlerError(f"cpus and processes are {settings.cpus:g} and {settings.processes}; 0 means no limit")
-        memory = size_of(settings.memory, "memory")
-        cgroups.limit(path, cpus=settings.cpus, memory=memory, processes=settings.processes)
+        limit_of(settings.processes, "processes")
+        memory, cpus = size_of(settings.memory, "memory"), limit_of(settings.cpus, "cpus")
+        cgroups.limit(path, cpus=cpus, memory=memory, processes=settings.processes)
 
 
 def _path(part: UnitPart) -> str:

@@ -26,7 +26,8 @@ declaration says: from the holder (configuration properties), from the broker (t
 inventory); else from the inventory, else from its default. So a holder chooses what the site lets it choose, among what
 the site approves, and nothing else that it says is read. A setting that is one name keeps the value's type.
 
-All of it is checked when it is read: drivers, settings, names, and whether the drivers' programs are there.
+All of it is checked when it is read: drivers, settings and those values in which no name stands, names, and whether the
+drivers' programs are there.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from leasehold.impl.drivers.driver import Driver, quantity_of
+from leasehold.impl.drivers.driver import Driver, SettingCheck, quantity_of
 from leasehold.impl.drivers.site import DriverSite
 from leasehold.impl.drivers.tools import lacking
 from leasehold.impl.handlers.handler import HandlerAction, HandlerError
@@ -117,6 +118,7 @@ class Composition:
             try:
                 part = self._part(site, given, f"parts[{at}]")
                 _check_names(part.settings, known, f"parts[{at}]: {part.kind}")
+                _check_values(part, f"parts[{at}]: {part.kind}")
             except HandlerError as error:
                 faults.append(str(error))
                 continue
@@ -227,6 +229,32 @@ def _check_names(template: Any, known: Sequence[str], where: str) -> None:
         case list():
             for one in template:
                 _check_names(one, known, where)
+
+
+def _check_values(part: PartPlan, where: str) -> None:
+    """Checks those settings of a part in which no name stands, as they are the same for each unit."""
+    checks: Mapping[str, SettingCheck] = getattr(part.driver, "checks", {})
+    types = {one.name: one.type for one in msgspec.structs.fields(part.driver.settings)}
+    for name, template in part.settings.items():
+        if _has_names(template):
+            continue
+        try:
+            value = msgspec.convert(filled(template, {}), types[name], strict=False)
+        except msgspec.ValidationError as error:
+            raise HandlerError(f"{where}: {name}: {error}") from None
+        if name in checks:
+            checks[name](value, f"{where}: {name}")
+
+
+def _has_names(template: Any) -> bool:
+    match template:
+        case str():
+            return any(found[1] for found in _NAME.finditer(template))
+        case Mapping():
+            return any(map(_has_names, template.values()))
+        case list():
+            return any(map(_has_names, template))
+    return False
 
 
 def _property(name: str, given: object) -> DeclaredProperty:

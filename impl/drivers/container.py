@@ -34,7 +34,7 @@ from cryptography.hazmat.primitives.serialization import (
 from msgspec import Struct
 
 from leasehold.impl.drivers.beneath import write_beneath
-from leasehold.impl.drivers.driver import Facts, FoundPart, UnitPart, need_root
+from leasehold.impl.drivers.driver import Facts, FoundPart, SettingCheck, UnitPart, need_root, words_of
 from leasehold.impl.drivers.mounts import mount_at, unmount_below
 from leasehold.impl.drivers.network import NAMESPACES
 from leasehold.impl.drivers.site import DriverSite
@@ -95,13 +95,16 @@ class ContainerDriver:
         need_root("container")
         self._images, self._runtime, self._root = site.images, runtime, site.directory / ".runc"
         self.programs = (runtime, "mount", "umount", "timeout", "ls")
+        self.checks: Mapping[str, SettingCheck] = {
+            "image": lambda value, where: site.images.check(value, f"{where}: "),
+            "command": words_of,
+            "hostname": lambda value, where: value and _check_hostname(value, where),
+        }
 
     def create(self, part: UnitPart, settings: ContainerSettings) -> Facts:
         hostname = settings.hostname or part.unit.replace("_", "-")
-        if not _HOSTNAME.fullmatch(hostname):
-            raise HandlerError(f"hostname: {hostname[:80]!r} is no name of a host")
-        if not settings.command:
-            raise HandlerError("command: is empty; it needs a list of words, as in [/sbin/init]")
+        _check_hostname(hostname, "hostname")
+        words_of(settings.command, "command")
         root = self._root_of(part, settings)
         host_key = self._write_files(part, settings, root)
         state = self._state(part)
@@ -241,6 +244,11 @@ class ContainerDriver:
 
     def _run(self, part: UnitPart, *arguments: str, output: Path | None = None) -> str:
         return part.tools.run(self._runtime, "--root", self._root, *arguments, output=output)
+
+
+def _check_hostname(name: str, where: str) -> None:
+    if not _HOSTNAME.fullmatch(name):
+        raise HandlerError(f"{where}: {name[:80]!r} is no name of a host")
 
 
 def _silence(part: UnitPart) -> str:

@@ -9,12 +9,13 @@ without a daemon, is of no use, and is found out, as the domain is not there any
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
 from msgspec import Struct
 
-from leasehold.impl.drivers.driver import Facts, FoundPart, UnitPart, size_of
+from leasehold.impl.drivers.driver import Facts, FoundPart, SettingCheck, UnitPart, size_of
 from leasehold.impl.drivers.tools import ToolFailed
 from leasehold.impl.handlers.handler import HandlerError
 
@@ -53,6 +54,7 @@ class LibvirtDriver:
     changes = frozenset({"memory", "cpus"})
     facts = ("name", "uuid")
     programs = ("virsh",)
+    checks: Mapping[str, SettingCheck] = {"memory": size_of, "most_memory": size_of}
 
     def create(self, part: UnitPart, settings: LibvirtSettings) -> Facts:
         state = self._state(part, settings)

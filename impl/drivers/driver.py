@@ -19,12 +19,13 @@ so those that a killed actor has left behind are found and ended before the next
 from __future__ import annotations
 
 import ipaddress
+import math
 import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -35,6 +36,7 @@ from leasehold.impl.words import choices
 
 Facts = Mapping[str, Any]
 S = TypeVar("S", bound=Struct)
+SettingCheck: TypeAlias = Callable[[Any, str], object]  # of a value, and where it stands; raises HandlerError
 
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kKMGT]?)(i?)[Bb]?\s*")
 _RATE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kKMG]?)(?:bit(?:/s)?|bps)?\s*")
@@ -114,6 +116,8 @@ class Driver(Protocol):
         changes: the settings that `modify` can change while the thing is up; the others stay until the lease is over.
         facts: the names of what `create` and `modify` return, which settings of later parts may use.
         programs: that it runs, so that a missing one is told before anything is begun.
+
+    It may have `checks` (SettingCheck), by the names of settings: they tell a wrong value before anything is begun.
     """
 
     settings: type[Struct]
@@ -213,6 +217,28 @@ def address_of(value: str, where: str) -> ipaddress.IPv4Address:
         return ipaddress.IPv4Address(value)
     except ValueError:
         raise HandlerError(f"{where}: {value[:60]!r} is no IPv4 address") from None
+
+
+def limit_of(value: float, where: str) -> float:
+    """A limit, 0 where there is none.
+
+    Raises:
+        HandlerError: it is none.
+    """
+    if not 0 <= value < math.inf:
+        raise HandlerError(f"{where}: {value:g} is no limit; it is a number from 0 on, and 0 means no limit")
+    return value
+
+
+def words_of(value: list[str], where: str) -> list[str]:
+    """The words of a command.
+
+    Raises:
+        HandlerError: there are none.
+    """
+    if not value:
+        raise HandlerError(f"{where}: is empty; it needs a list of words, as in [/sbin/init]")
+    return value
 
 
 def quantity_of(value: int | float | str, where: str) -> float:

@@ -66,6 +66,15 @@ class Images:
         self._folder = folder
         self._images = {name: _image(name, image) for name, image in given.items()}
 
+    def check(self, name: str, where: str = "") -> None:
+        """Checks whether there is an image of a name.
+
+        Raises:
+            HandlerError: there is none.
+        """
+        if name not in self._images:
+            raise HandlerError(f"{where}there is no image {name[:60]!r}{choices(name, list(self._images))}")
+
     def root(self, name: str, tools: Tools) -> Path:
         """The folder of an image's root file system.
 
@@ -73,8 +82,7 @@ class Images:
             HandlerError: there is no such image, or its archive is not what its digest says, or cannot be unpacked.
             Cancelled: the action was cancelled.
         """
-        if name not in self._images:
-            raise HandlerError(f"there is no image {name[:60]!r}{choices(name, list(self._images))}")
+        self.check(name)
         image = self._images[name]
         if image.directory:
             if silence := silence_of(Path(image.directory), tools):

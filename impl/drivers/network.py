@@ -16,7 +16,7 @@ import errno
 import importlib
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,16 @@ from typing import Any
 from msgspec import Struct
 
 from leasehold.impl import files
-from leasehold.impl.drivers.driver import Facts, FoundPart, UnitPart, address_of, need_root, rate_of, subnet_of
+from leasehold.impl.drivers.driver import (
+    Facts,
+    FoundPart,
+    SettingCheck,
+    UnitPart,
+    address_of,
+    need_root,
+    rate_of,
+    subnet_of,
+)
 from leasehold.impl.drivers.mounts import mount_at
 from leasehold.impl.handlers.handler import HandlerError
 
@@ -62,6 +71,13 @@ class NetworkDriver:
     changes = frozenset({"bandwidth"})
     facts = ("namespace", "address", "netmask", "gateway", "interface")
     programs = ("ip",)
+    checks: Mapping[str, SettingCheck] = {
+        "bridge": lambda value, where: _check_bridge(value, where),
+        "subnet": subnet_of,
+        "address": lambda value, where: value and address_of(value, where),
+        "gateway": lambda value, where: value and address_of(value, where),
+        "bandwidth": rate_of,
+    }
 
     def __init__(self) -> None:
         need_root("network")
@@ -75,8 +91,7 @@ class NetworkDriver:
     def create(self, part: UnitPart, settings: NetworkSettings) -> Facts:
         facts = _facts(part, settings)
         subnet, rate = subnet_of(settings.subnet, "subnet"), rate_of(settings.bandwidth, "bandwidth")
-        if not 0 < len(settings.bridge) < 16 or "/" in settings.bridge or settings.bridge.startswith("."):
-            raise HandlerError(f"bridge: {settings.bridge[:60]!r} is no name of an interface; 15 letters are the most")
+        _check_bridge(settings.bridge, "bridge")
         self._make_namespace(part)
         part.point("namespace")
         with _bridge_lock(part, settings.bridge), self._library.IPRoute() as ip:
@@ -213,6 +228,11 @@ def _facts(part: UnitPart, settings: NetworkSettings) -> dict[str, Any]:
         "gateway": str(gateway),
         "interface": INNER,
     }
+
+
+def _check_bridge(name: str, where: str) -> None:
+    if not 0 < len(name) < 16 or "/" in name or name.startswith("."):
+        raise HandlerError(f"{where}: {name[:60]!r} is no name of an interface; 15 letters are the most")
 
 
 def _is_namespace(name: str) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from msgspec import Struct
 
-from leasehold.impl.drivers.driver import Facts, FoundPart, UnitPart
+from leasehold.impl.drivers.driver import Facts, FoundPart, SettingCheck, UnitPart, limit_of, words_of
 from leasehold.impl.handlers.process import ProcessHandler
 
 
@@ -37,6 +38,7 @@ class ProcessDriver:
     changes = frozenset({"limits"})
     facts = ("pid", "directory")
     programs = ()
+    checks: Mapping[str, SettingCheck] = {"command": words_of, "grace": limit_of}
 
     def create(self, part: UnitPart, settings: ProcessSettings) -> Facts:
         return self._do(part, settings, "setup")

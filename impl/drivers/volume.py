@@ -19,7 +19,7 @@ from typing import Literal
 from msgspec import Struct
 
 from leasehold.impl import files
-from leasehold.impl.drivers.driver import Facts, FoundPart, UnitPart, need_root, size_of
+from leasehold.impl.drivers.driver import Facts, FoundPart, SettingCheck, UnitPart, need_root, size_of
 from leasehold.impl.drivers.mounts import BUSY_LIMIT, Mount, mount_at, unmount_below
 from leasehold.impl.drivers.site import DriverSite
 from leasehold.impl.drivers.tools import ToolFailed, lacking
@@ -69,6 +69,7 @@ class VolumeDriver:
     changes = frozenset({"size", "keep"})
     facts = ("path", "disk", "size", "filesystem")
     programs = ("mount", "umount", "losetup", "blkid", "cp")
+    checks: Mapping[str, SettingCheck] = {"size": size_of}
 
     def __init__(self, site: DriverSite) -> None:
         need_root("volume")

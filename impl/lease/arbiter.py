@@ -129,6 +129,7 @@ class Arbiter:
     """
 
     quick = False
+    decides = frozenset({"allocate", "extend"})
     reads: tuple[str, ...] = ()  # request properties that the order of a policy depends on
 
     def __init__(
@@ -148,6 +149,8 @@ class Arbiter:
         self._delegated: tuple[Delegated, ...] = ()
         self.pools = Pools(self._configured)
         self._wait, self._backfill, self._directory = wait, backfill, directory
+        if isinstance(longest_term, bool) or not isinstance(longest_term, int) or longest_term < 0:
+            raise ValueError(f"longest_term is {longest_term!r:.40}; it has to be a number of ticks, or 0 for none")
         self._longest, self._margin, self._other_terms = longest_term, clock_margin, other_terms
         self._since: int | None = None
         self._waiting: dict[str, Request] = {}
@@ -422,8 +425,10 @@ class Arbiter:
         type = asked.type or (types[0] if len(types) == 1 else "")
         if lease.state == "extending":  # of more units than there are it gets those that it has, as of others
             return "the ticket has ended" if now >= lease.data["term_end"] else self._too_long(asked, now)
+        if not types:
+            return "this broker has no units"
         if type and type not in types:
-            return f"this broker has units of type {', '.join(types) or 'none'}, and not of {type}"
+            return f"this broker has units of type {', '.join(types)}, and not of {type}"
         if not type:
             return f"this broker has units of several types ({', '.join(types)}); say which are wanted"
         pools = self._eligible(asked)

@@ -129,6 +129,7 @@ class FirstFit:
     """
 
     quick = True
+    decides = frozenset({"place"})
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -44,8 +44,8 @@ class HoldBack(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         by: the names in a lease's configuration that make a wish; left out: all of them.
     """
 
-    failures: int = 3
-    ticks: int = 120
+    failures: Annotated[int, msgspec.Meta(ge=0)] = 3
+    ticks: Annotated[int, msgspec.Meta(ge=1)] = 120
     by: list[str] | None = None
 
 

@@ -75,6 +75,7 @@ class FixedDemand:
     """
 
     quick = True
+    decides = frozenset({"schedule_redeem", "schedule_join", "schedule_extension"})
 
     def __init__(
         self,

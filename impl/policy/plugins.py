@@ -17,7 +17,7 @@ A file of Python is one too, without any distribution: `./volumes.py`, or `./vol
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
@@ -143,6 +143,17 @@ class Plugin:
         """
         takes = signature_of(self.load()).parameters
         return {name: part for name, part in parts.items() if name in takes}
+
+    def check_decides(self, questions: Collection[str]) -> None:
+        """Checks whether a policy is one for questions; one that has no `decides`, the verbs that it answers, may be.
+
+        Raises:
+            PluginError: as `load`; it answers none of them.
+        """
+        decides: Collection[str] | None = getattr(self.load(), "decides", None)
+        if questions and decides is not None and set(decides).isdisjoint(questions):
+            answers, asked = ", ".join(sorted(decides)), ", ".join(sorted(questions))
+            raise PluginError(f"{self} decides {answers}, and is to be asked {asked}; name a policy for that")
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name!r} of {self.distribution} ({self.source})"

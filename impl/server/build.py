@@ -219,6 +219,7 @@ def _policies(
             continue
         with _of_key("policy", PluginError, ValueError):
             plugin = plugins.find("policy", wanted.name)
+            plugin.check_decides(verbs(system, (role,), "policy"))
             own = plugin.taken(parts)
             if own.get("inventory", "") is None:
                 raise ConfigError(f"inventory: is missing, and the policy {wanted.name} decides over one")

@@ -190,7 +190,8 @@ async def test_slices_are_said_listed_and_removed(tmp_path: Path) -> None:
         ):
             refused = await leasehold("slice", "web", *words)
             assert (refused.exit_code != 0, message in refused.output) == (True, True), refused.output
-        assert "name the slice" in (await leasehold("slice", "--remove")).output
+        for words in (("--remove",), ("", "--local", "a=1"), ("",)):
+            assert "name the slice" in (await leasehold("slice", *words)).output
         wrong = await leasehold(*demanded, "--slice", "wbe")
         assert "there is no slice 'wbe'; did you mean web?" in wrong.output
         await leasehold("slice", "web")
@@ -294,6 +295,14 @@ async def test_leases_are_listed_with_their_state_at_each_actor(tmp_path: Path) 
         assert (silent.exit_code, "gone.sock" in silent.output) == (0, True)
         alone = await leasehold("leases", at="gone")
         assert (alone.exit_code, "gone.sock" in alone.output) == (2, True)
+
+
+@pytest.mark.real_time
+async def test_a_query_for_a_type_that_nobody_has_names_those_that_there_are(tmp_path: Path) -> None:
+    async with running(tmp_path) as (_, leasehold):
+        assert (await leasehold("query", "--type", "unit")).output.count("now") == 2
+        none = " ".join((await leasehold("query", "--type", "unti")).output.split())
+        assert "no broker or site here has units of unti; did you mean unit?" in none
 
 
 @pytest.mark.real_time

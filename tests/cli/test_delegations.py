@@ -149,6 +149,22 @@ def test_units_are_handed_on_and_come_back_whoever_is_killed(fleet: SystemFleet)
 
 
 @pytest.mark.long
+def test_nothing_is_called_back_for_what_cannot_be_handed_on(fleet: SystemFleet) -> None:
+    said(fleet, "stock", "--units", "2", "--until", "20m", at="site")
+    said(fleet, "delegate", "east", "--units", "2", "--until", "10m", at="site")
+    until(lambda: listed(fleet, "east"))
+    for broker, end, why in (
+        ("west", "11m", "they cannot be handed on until"),
+        ("west", "1", "they cannot be handed on until 1"),
+        ("site", "5m", "east has these units of site"),
+    ):
+        few = said(fleet, "delegate", broker, "--units", "1", "--until", end, "--wait", "0", at="east", code=1)
+        assert why in few.output
+    time.sleep(0.3)  # what is called back would be free
+    assert [(row["own"], row["free"]) for row in listed(fleet, "east")] == [(2, 0)]
+
+
+@pytest.mark.long
 def test_what_cannot_be_handed_on_is_said_clearly(fleet: SystemFleet) -> None:
     def wrong(*words: str, at: str = "site") -> str:
         return said(fleet, *words, at=at, code=1).output
@@ -167,6 +183,9 @@ def test_what_cannot_be_handed_on_is_said_clearly(fleet: SystemFleet) -> None:
     said(fleet, "stock", "--units", "2", "--until", "10m", at="site")
     assert "there are several (site:1 at site, site:2 at site)" in wrong(
         "delegate", "east", "--units", "1", "--until", "5m"
+    )
+    assert "(east, site, west); name the socket of the site with --at" in " ".join(
+        CliRunner().invoke(cli, ["stock", "--units", "1", "--until", "5m", "--at", str(fleet.folder)]).output.split()
     )
     restart(fleet, "site")
     none_left = wrong("stock", "--units", "2", "--until", "10m")

@@ -148,6 +148,7 @@ def test_a_constant_and_a_trace_of_the_archive(run: Run, tmp_path: Path) -> None
         ((f"{FCFS},wait", "--trace", "requests.csv"), "'wait' is no setting; write it as NAME=VALUE behind a comma"),
         ((f"{FCFS},wiat=true", "--trace", "requests.csv"), "has no setting 'wiat'; did you mean wait?"),
         ((f"{FCFS},wait=[", "--trace", "requests.csv"), "'[' is no value of YAML"),
+        (("best_fit", "--trace", "requests.csv"), "decides place, and is to be asked allocate, extend"),
         (("own:None_", "--trace", "requests.csv"), "cannot be imported"),
         (("nowhere:Policy", "--trace", "requests.csv"), "No module named 'nowhere'"),
         ((FCFS, "--trace", "none.csv"), "none.csv: cannot be read: No such file"),

@@ -10,15 +10,19 @@ from click.testing import CliRunner, Result
 
 from leasehold.cli.verify import verify
 from leasehold.faults.simulation.lease import Cluster
-from leasehold.impl.lease.fleet import BROKER
+from leasehold.impl.lease.fleet import BROKER, TENANT
 
 
-async def log(folder: Path) -> str:
-    """A file with the events of a broker that serves first who came first."""
-    async with Cluster(units=1) as cluster:
+async def log(folder: Path, begins: int = 0) -> str:
+    """A file with the events of a broker that serves first who came first, whose clock begins at a tick."""
+    cluster = Cluster(units=1)
+    cluster.time.now = begins
+    async with cluster:
         for deadline in (40, 30, 5):
-            asked = cluster.new_lease(), 1, 40, 40
-            await cluster.tenant.command("service_manager", "demand", *asked, properties={"deadline": deadline})
+            asked = cluster.new_lease(), 1, begins + 40, 40
+            await cluster.tenant.command(
+                "service_manager", "demand", *asked, properties={"deadline": begins + deadline}
+            )
             await cluster.settle()
         await cluster.advance(2)
         await cluster.tenant.command("service_manager", "stop", "tenant:1")
@@ -45,6 +49,14 @@ async def test_the_properties_of_a_policy_are_asked_of_a_broker(tmp_path: Path) 
     assert found["brokers"]["broker"]["requests"] == 3
 
 
+async def test_the_clock_of_a_broker_may_count_half_seconds_since_1970(tmp_path: Path) -> None:
+    file = await log(tmp_path, begins=3_600_000_000)
+    result = asked(file, "--policy", "first_come_first_served")
+    assert (result.exit_code, result.stdout) == (0, "holds: first_come_first_served at broker, 3 requests in 6 steps\n")
+    result = asked(file, "--policy", "earliest_deadline")
+    assert (result.exit_code, "is violated at tick 36000000" in result.stdout) == (1, True)
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
@@ -58,3 +70,16 @@ async def test_what_cannot_be_asked_is_said(tmp_path: Path, words: list[str], wh
     result = asked(await log(tmp_path), *words)
     assert result.exit_code == 2
     assert why in " ".join(result.stderr.replace("│", " ").split())
+
+
+async def test_an_actor_that_is_no_broker_has_no_policy_of_one(tmp_path: Path) -> None:
+    async with Cluster(units=1) as cluster:
+        await cluster.demand(cluster.new_lease(), 1, 40, 40)
+        await cluster.settle()
+        file = tmp_path / "tenant.jsonl"
+        file.write_bytes(b"\n".join(cluster.log(TENANT)) + b"\n")
+    result = asked(str(file), "--policy", "auction")
+    assert result.exit_code == 2
+    assert "tenant is no broker: its machines are guest[0], service_manager" in " ".join(
+        result.stderr.replace("│", " ").split()
+    )

@@ -37,6 +37,8 @@ def check_counts(name: str, given: Mapping[str, int]) -> None:
     Raises:
         ValueError: one is not.
     """
+    if not isinstance(given, Mapping):
+        raise ValueError(f"{name} is {given!r:.40}; it has to say a number for each account, as in {{ann: 2}}")
     for account, value in given.items():
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST:
             of = f" of {account!r:.70}" if account else ""

@@ -126,6 +126,11 @@ def test_the_same_files_give_the_same_bytes(tmp_path: Path) -> None:
     [
         (lambda folder: (folder / HANDLER).unlink(), f"is no package: .*; {HANDLER} names its handler"),
         (lambda folder: (folder / HANDLER).write_text("- 3\n"), "a handler is a name, or a mapping"),
+        (
+            lambda folder: (folder / HANDLER).write_text("setup: [./up]\n"),
+            "a handler is a name, or a mapping with a `name`",
+        ),
+        (lambda folder: (folder / HANDLER).write_text("name: 3\n"), "a handler is a name, or a mapping with a `name`"),
         (lambda folder: (folder / "out").symlink_to("/etc/passwd"), "leads out of the package"),
         (lambda folder: (folder / "out").symlink_to("../../x"), "leads out of the package"),
         (lambda folder: os.mkfifo(folder / "pipe"), "is neither a file, a folder nor a link"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -63,6 +65,35 @@ def board(folder: Path) -> dict[str, str]:
 def test_what_is_wrong_with_a_part_is_told_with_its_place(tmp_path: Path, parts: Any, words: str) -> None:
     with pytest.raises(HandlerError, match=words):
         made(tmp_path, parts)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="these drivers need root")
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        ({"volume": {"size": "lots"}}, r"parts\[0\]: volume: size: 'lots' is no size"),
+        ({"volume": {"size": "-5MiB"}}, "size: '-5MiB' is no size"),
+        ({"volume": {"size": "5MiB", "filesystem": "zfs"}}, "filesystem: Invalid enum value 'zfs'"),
+        ({"volume": {"size": "{disk}", "mounted": "perhaps"}}, "mounted: Expected `bool`, got `str`"),
+        ({"cgroup": {"cpus": -1}}, "cpus: -1 is no limit"),
+        ({"cgroup": {"cpus": math.nan}}, "cpus: nan is no limit"),
+        ({"cgroup": {"memory": "0.5B B"}}, "memory: '0.5B B' is no size"),
+        ({"network": {"bridge": "lh0", "subnet": "nonsense"}}, "subnet: 'nonsense' is no network"),
+        ({"network": {"bridge": "sixteen-letters-", "subnet": "10.1.0.0/24"}}, "is no name of an interface"),
+        ({"network": {"bridge": "lh0", "subnet": "10.1.0.0/24", "address": "x"}}, "address: 'x' is no IPv4 address"),
+        ({"network": {"bridge": "lh0", "subnet": "10.1.0.0/24", "bandwidth": "fast"}}, "'fast' is no rate"),
+        ({"container": {"image": "nope", "command": ["x"]}}, r"image: there is no image 'nope' \(there are: base\)"),
+        ({"container": {"image": "base", "command": []}}, "command: is empty"),
+        ({"container": {"image": "base", "command": "init"}}, "command: Expected `array`, got `str`"),
+        ({"container": {"image": "base", "command": ["x"], "hostname": "a b"}}, "'a b' is no name of a host"),
+        ({"process": {"command": []}}, "command: is empty"),
+    ],
+)
+def test_a_value_that_is_wrong_for_each_unit_is_told_with_its_place(tmp_path: Path, part: Any, words: str) -> None:
+    pytest.importorskip("pyroute2")
+    images, properties = {"base": {"directory": "/srv"}}, {"disk": {"default": "5MiB"}}
+    with pytest.raises(HandlerError, match=words):
+        made(tmp_path, [part], images=images, properties=properties)
 
 
 def test_all_that_is_wrong_with_parts_is_told_at_once(tmp_path: Path) -> None:

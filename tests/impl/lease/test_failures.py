@@ -134,6 +134,9 @@ def test_none_is_held_back_where_the_site_says_so() -> None:
     assert all(fails(policy, f"a:{n}", BAD) for n in range(9))
     with pytest.raises(ValueError, match="hold_back: Object contains unknown field `failure`"):
         site(failure=1)
+    for wrong in ({"failures": -1}, {"ticks": 0}):
+        with pytest.raises(ValueError, match="hold_back: Expected `int` >= "):
+            site(**wrong)
 
 
 @pytest.mark.parametrize("seen", ["priming", "failed"])

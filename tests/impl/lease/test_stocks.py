@@ -217,6 +217,11 @@ def test_what_can_never_be_had_is_denied_at_once_with_its_reason(asked: dict[str
     assert policy.free == 7, "nothing is booked"
 
 
+def test_a_broker_without_units_says_so() -> None:
+    for type in ("", "node"):
+        assert ask(FirstComeFirstServed(Inventory(())), waits("a", 1, type=type)) == "this broker has no units"
+
+
 def test_one_that_waits_for_a_site_is_in_nobodys_way_elsewhere() -> None:
     policy = FirstComeFirstServed(INVENTORY)
     assert ask(policy, waits("a", 2, site="west"))["authority"] == "west"

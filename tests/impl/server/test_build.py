@@ -99,6 +99,14 @@ def test_each_of_several_roles_has_its_policy() -> None:
         ({"policy": "first_come"}, "policy: there is no policy 'first_come'"),
         ({"policy": {"name": "first_come_first_served", "type": "no"}}, "policy: "),
         ({"policy": {"type": "no"}}, "policy: `name` is missing"),
+        ({"policy": "first_fit"}, "policy: policy 'first_fit' .* decides place, and is to be asked allocate, extend"),
+        ({"policy": "fixed_demand"}, "policy: .* decides schedule_extension, .* is to be asked allocate, extend"),
+        (
+            {"policy": {"name": "proportional_share", "weights": [1]}},
+            r"policy: weights is \[1\]; it has to say a number",
+        ),
+        ({"policy": {"name": "auction", "longest_term": -1}}, "policy: longest_term is -1; it has to be a number"),
+        ({"policy": {"name": "auction", "longest_term": "1h"}}, "policy: longest_term is '1h'; it has to be a number"),
     ],
 )
 def test_a_policy_that_cannot_be_is_refused(given: dict[str, Any], words: str) -> None:
