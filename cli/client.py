@@ -414,7 +414,12 @@ def extend(
     if until is not None:
         client.post("leases", lease, "prolong", until=moment(until, about, "--until"))
     if units is not None:
-        client.post("leases", lease, "flex", units=units, soon=soon, victims=given)
+        try:
+            client.post("leases", lease, "flex", units=units, soon=soon, victims=given)
+        except ClientError as error:
+            if until is None:
+                raise
+            raise type(error)(f"{error}; its end is noted, and only that") from None
     told(as_json, {"lease": lease}, f"{lease}: noted; `leasehold show {lease}` tells what becomes of it")
 
 

@@ -23,6 +23,9 @@ def verdict(tried: Tried) -> str:
     return "failed" if tried.failures else "interrupted" if tried.interrupted else "passed"
 
 
+UNSEEN = "a setup makes nothing that is seen from outside: no process, mount, network, device or file of a unit"
+
+
 def kinds(tried: Tried) -> str:
     """The kinds of faults that were found."""
     return ", ".join(failure.finding.kind for failure in tried.failures)
@@ -59,6 +62,8 @@ def text(tried: Tried, replays: Sequence[str] = ()) -> Iterator[str]:
         if number < len(replays):
             yield f"  again: leasehold harness --replay {replays[number]}"
     yield f"  tried: {'; '.join(f'{kind} {count}' for kind, count in tried.counts.items()) or 'undisturbed actions'}"
+    if tried.unseen:
+        yield f"  {UNSEEN}"
     yield f"  digest {tried.digest[:12]}, seed {tried.options.seed}, {tried.elapsed:.0f} s{_how(tried)}"
 
 
@@ -108,6 +113,7 @@ def json_of(tried: Tried) -> dict[str, Any]:
         "isolated": tried.isolated,
         "strace": tried.strace,
         "cut_short": tried.cut,
+        "unseen": tried.unseen,
         "interrupted": tried.interrupted,
         "failures": [
             {

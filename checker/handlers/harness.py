@@ -121,6 +121,7 @@ class Tried:
         seconds: of each verb, undisturbed.
         broken: why it could not be tried at all.
         isolated, strace: how it was tried.
+        unseen: whether an undisturbed setup makes nothing that is seen from outside, so that nothing can be judged.
     """
 
     target: HandlerTarget
@@ -137,6 +138,7 @@ class Tried:
     broken: str = ""
     isolated: bool = False
     strace: bool = False
+    unseen: bool = False
     interrupted: bool = False
     cut: bool = False
 
@@ -298,6 +300,7 @@ class Harness:
         """
         alone = self._learn(Steps(steps.steps[1:])).shapes[0][0]
         made = {key: n for key, n in after_up.items() if key[1] != NOBODY and n > alone[key]}
+        self.tried.unseen = not made
         if (
             made
             and FindingKind.LEFT_OVER not in self.options.skip

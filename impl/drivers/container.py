@@ -98,7 +98,7 @@ class ContainerDriver:
         self.checks: Mapping[str, SettingCheck] = {
             "image": lambda value, where: site.images.check(value, f"{where}: "),
             "command": words_of,
-            "hostname": lambda value, where: _check_hostname(value or "unit", where),
+            "hostname": lambda value, where: _check_hostname(value, where) if value else None,
         }
 
     def create(self, part: UnitPart, settings: ContainerSettings) -> Facts:

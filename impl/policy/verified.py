@@ -17,7 +17,7 @@ import json
 import os
 import shlex
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -93,16 +93,17 @@ def write_verdict(folder: Path, verdict: HandlerVerdict) -> Path:
     return path
 
 
-def require_verdict(folder: Path, parts: Parts, given: str) -> HandlerVerdict:
+def require_verdict(folder: Path, parts: Parts, given: str, verbs: Iterable[str] = ()) -> HandlerVerdict:
     """The verdict that a handler has passed.
 
     Args:
         folder: of verdicts.
         parts: of the handler, whose relative paths begin in the working folder.
         given: the actor, in words.
+        verbs: that have to have been tried.
 
     Raises:
-        NotVerified: there is none, it cannot be read, or it says that the handler has failed.
+        NotVerified: there is none, it cannot be read, it is about other verbs, or it says that the handler has failed.
         PluginError: a part of the handler cannot be had.
     """
     digest = digest_of(parts)
@@ -121,6 +122,12 @@ def require_verdict(folder: Path, parts: Parts, given: str) -> HandlerVerdict:
     if not verdict.passed:
         found = ", ".join(verdict.found) or "nothing named"
         raise NotVerified(f"the handler of {given} failed when it was verified ({found}); mend it, and {remedy}")
+    if untried := [verb for verb in verbs if verb not in verdict.verbs]:
+        tried = ", ".join(verdict.verbs) or "nothing"
+        raise NotVerified(
+            f"the handler of {given} was verified for {tried}, and not for {', '.join(untried)}; {remedy}, "
+            f"without --verbs, or with these too"
+        )
     return verdict
 
 

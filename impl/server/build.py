@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -255,17 +255,18 @@ def _handlers(config: Config, system: System, roles: tuple[str, ...]) -> dict[st
             f"handler: is missing, and {', '.join(roles)} calls {', '.join(rest)}; name one, as in "
             "{name: process, directory: units}, or null for one that does nothing"
         )
-    _require_verdicts(config)
+    _require_verdicts(config, dict.fromkeys(verb for _, verb in calls))
     handlers = {name: _handler(one, f"handlers: {name}", [name.rpartition(".")[2]]) for name, one in given.items()}
     return {**dict.fromkeys(rest, _handler(config.handler, "handler", rest) if rest else None), **handlers}  # type: ignore[dict-item]
 
 
-def _require_verdicts(config: Config) -> None:
+def _require_verdicts(config: Config, verbs: Iterable[str]) -> None:
     """Checks that the handlers have passed the harness, where the configuration asks for that; nothing of them runs."""
     parts = handler_parts(config.handler, config.handlers)
+    acting = [verb for verb in verbs if (part := parts.get(verb, parts.get("*"))) and part[0] != "null"]
     if config.handlers_verified and any(name != "null" for name, _ in parts.values()):
         with _of_key("handlers_verified", NotVerified, PluginError):
-            require_verdict(Path(config.handlers_verified), parts, config.name)
+            require_verdict(Path(config.handlers_verified), parts, config.name, acting)
 
 
 def _handler(given: str | dict[str, Any] | None, where: str, verbs: list[str]) -> Handler:

@@ -240,6 +240,9 @@ async def test_a_demand_is_extended_by_its_end_its_units_or_both(tmp_path: Path)
             refused = await leasehold("extend", lease, *words)
             assert (refused.exit_code, why in " ".join(refused.output.split())) == (code, True), refused.output
             assert c.wish(lease).until == 70  # type: ignore[union-attr]
+        half = await leasehold("extend", lease, "--until", "74", "--units", "99")
+        assert (half.exit_code, c.wish(lease).until) == (1, 74)  # type: ignore[union-attr]
+        assert "that can ever be had; its end is noted, and only that" in " ".join(half.output.split())
         as_json = await leasehold("extend", lease, "--until", "75", "--json")
         assert json.loads(as_json.output) == {"lease": lease}
         assert len(data_of(c, lease)["lease_units"]) == 3

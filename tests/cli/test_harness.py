@@ -91,6 +91,16 @@ def test_a_verdict_is_on_the_handler_of_an_actor_s_configuration(run: Run, scrip
     assert [path.stem for path in (tmp_path / "verdicts").iterdir()] == [result["digest"]]
 
 
+@needs_root
+@pytest.mark.long
+@pytest.mark.parametrize("makes", [False, True])
+def test_a_handler_that_makes_nothing_that_is_seen_says_so(run: Run, script: Path, tmp_path: Path, makes: bool) -> None:
+    script.write_text(SCRIPT.format(option="-p") if makes else "#!/bin/sh\n")
+    done = run("harness", "./node.sh", "--sequences", "1", "--units", "1", "--verbs", "setup,teardown", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ("a setup makes nothing that is seen from outside" in done.stdout) == (not makes)
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

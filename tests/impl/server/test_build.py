@@ -168,13 +168,17 @@ def test_a_handler_may_have_to_be_verified_before_it_is_loaded(folder: Path) -> 
     assert not (folder / "imported").exists()
     parts = handler_parts(given["handler"], given["handlers"])
     assert parts == {"*": ("./own.py:Own", {}), "modify": ("null", {})}
-    for passed in (False, True):
+    for verbs, found, words in (
+        (("setup", "teardown"), ("leak",), r"failed .*\(leak\)"),
+        (("setup",), (), "was verified for setup, and not for teardown; run .*, without --verbs"),
+        (("setup", "teardown"), (), ""),
+    ):
         verdict = HandlerVerdict(
-            handler="own.yaml", digest=digest_of(parts), passed=passed, found=() if passed else ("leak",)
+            handler="own.yaml", digest=digest_of(parts), passed=not found, found=found, verbs=verbs
         )
         write_verdict(folder / "verdicts", verdict)
-        if not passed:
-            with pytest.raises(ConfigError, match=r"handlers_verified: the handler of own failed .*\(leak\)"):
+        if words:
+            with pytest.raises(ConfigError, match=rf"handlers_verified: the handler of own {words}"):
                 made("authority", **given)
     assert {*made("authority", **given).actor.environment.handlers} == {"setup", "modify", "teardown"}
     with pytest.raises(ConfigError, match="handlers_verified: there is no handler 'nothing'"):
