@@ -23,6 +23,7 @@ from leasehold.checker.recovery.lease.random_runs.campaign import RandomCampaign
 from leasehold.checker.recovery.plugins import plugin_of
 from leasehold.cli.common import (
     Exit,
+    FiniteRange,
     console,
     json_option,
     make_folder,
@@ -31,7 +32,7 @@ from leasehold.cli.common import (
     verb,
     write_files,
 )
-from leasehold.cli.crash import Hours, load_for_faults
+from leasehold.cli.crash import load_for_faults
 from leasehold.cli.progress import Status
 from leasehold.impl.words import counted
 from leasehold.reports import terminal
@@ -102,7 +103,7 @@ def real(
 @verb()
 @system_options
 @click.option("--runs", metavar="N", type=click.IntRange(min=1), help="How many; default: 1, or what --hours allows.")
-@click.option("--hours", metavar="H", type=Hours(), help="For how long.")
+@click.option("--hours", metavar="H", type=FiniteRange(0, min_open=True), help="For how long.")
 @click.option(
     "--seed", metavar="N", type=click.IntRange(min=0), default=0, show_default=True, help="The first run's seed."
 )
@@ -140,7 +141,7 @@ def random(
 @click.argument("system")
 @click.option("--only", metavar="NAME", help="The case of that name, or all that begin so.")
 @click.option("--quick", is_flag=True, help="A selection that takes some two minutes.")
-@click.option("--hours", metavar="H", type=Hours(), help="For how long at most.")
+@click.option("--hours", metavar="H", type=FiniteRange(0, min_open=True), help="For how long at most.")
 @jobs_option
 @json_option
 def processes(system: str, only: str | None, quick: bool, hours: float | None, jobs: int | None, as_json: bool) -> Exit:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+import math
 import os
 import signal
 import sys
@@ -198,6 +199,16 @@ def say(line: str, err: bool = False, style: str = "") -> None:
         console(err).print(visible(line), markup=False, style=style, soft_wrap=True)
     else:  # where there are many
         click.echo(visible(line), err=err)
+
+
+class FiniteRange(click.FloatRange):
+    """A number in a range, which is never infinite, nor no number."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value} is no number that a search or a wait could come to; write one such as 8", param, ctx)
+        return number
 
 
 def settings_of(ctx: click.Context, param: click.Parameter, settings: Mapping[str, str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from leasehold.checker.conform.known import KnownSystem
 from leasehold.checker.conform.logs import ConformanceResult, WholeLog, judge_logs, more_machines, read_log
 from leasehold.checker.explore import Exploration, Limits
 from leasehold.checker.host.verdicts import ABOUT_ALL, keep_verdicts
-from leasehold.cli.common import Exit, json_option, make_folder, print_json, say, verb, writing
+from leasehold.cli.common import Exit, FiniteRange, json_option, make_folder, print_json, say, verb, writing
 from leasehold.cli.search import explore_with_progress
 from leasehold.cli.sources import (
     SOURCE_REFUSALS,
@@ -43,7 +43,7 @@ SHOWN = 20  # findings, and names of what was not exercised, that are printed
 @click.option("--page", type=click.Path(dir_okay=False, path_type=Path), help="Write the coverage as a page (HTML).")
 @click.option(
     "--fail-under",
-    type=click.FloatRange(0, 100),
+    type=FiniteRange(0, 100),
     metavar="PERCENT",
     help="Exit code 1 where fewer of the transitions were taken.",
 )

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -17,6 +15,7 @@ from leasehold.checker.host.verdicts import ABOUT_ALL, keep_verdicts
 from leasehold.cli import search
 from leasehold.cli.common import (
     Exit,
+    FiniteRange,
     VerbGroup,
     console,
     interruptible,
@@ -41,19 +40,6 @@ from leasehold.reports.write import safe_name
 from leasehold.spec import System, load
 
 TIME_SECONDS = 60.0  # for the default budget, which is more than many systems can take
-
-
-class Hours(click.FloatRange):
-    """A number of hours more than 0 that comes to an end."""
-
-    def __init__(self) -> None:
-        super().__init__(min=0, min_open=True)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        hours = float(super().convert(value, param, ctx))
-        if not math.isfinite(hours):
-            self.fail(f"{value} is no number of hours that comes to an end; write one such as 8", param, ctx)
-        return hours
 
 
 @click.group(
@@ -142,7 +128,9 @@ def explored(
 @system_options
 @search.engine_option
 @search.memory_option
-@click.option("--hours", metavar="H", type=Hours(), default=1, show_default=True, help="For how long.")
+@click.option(
+    "--hours", metavar="H", type=FiniteRange(0, min_open=True), default=1, show_default=True, help="For how long."
+)
 @search.keep_going_option
 @_all_cells
 @_files

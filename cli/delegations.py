@@ -12,7 +12,7 @@ import click
 from rich.table import Table
 
 from leasehold.cli.client import answering, at_options, client_verb, moment, told
-from leasehold.cli.common import Exit, VerbGroup, console, json_option, print_json, verb
+from leasehold.cli.common import Exit, FiniteRange, VerbGroup, console, json_option, print_json, verb
 from leasehold.cli.leases import lease_order, span
 from leasehold.impl.files import Unreadable
 from leasehold.impl.identity.signed import Refusal
@@ -194,7 +194,7 @@ def _one(at: Path, run: str, kind: str, what: str) -> HeldUnits:
 @click.option("--prolong", is_flag=True, help="It keeps the units that it has until then; no --units.")
 @click.option("--type", "kind", default="", help="The type of the units.")
 @click.option("--run", "run", default="", metavar="RUN", help="From which run's units; default: the only one.")
-@click.option("--wait", default=60.0, show_default=True, type=click.FloatRange(0), help="Seconds to wait for tickets.")
+@click.option("--wait", default=60.0, show_default=True, type=FiniteRange(0), help="Seconds to wait for tickets.")
 @at_options
 def delegate(
     broker: str,

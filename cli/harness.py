@@ -20,7 +20,17 @@ from leasehold.checker.handlers.harness import (
 )
 from leasehold.checker.handlers.sequence import FindingKind, read_replay, write_replay
 from leasehold.checker.handlers.shipped import shipped_handlers, target_named
-from leasehold.cli.common import Exit, end_as_interrupted, json_option, make_folder, print_json, say, verb, writing
+from leasehold.cli.common import (
+    Exit,
+    FiniteRange,
+    end_as_interrupted,
+    json_option,
+    make_folder,
+    print_json,
+    say,
+    verb,
+    writing,
+)
 from leasehold.cli.progress import Status
 from leasehold.impl.handlers.handler import HandlerError
 from leasehold.impl.policy.plugins import PluginError
@@ -70,7 +80,7 @@ def _kinds(ctx: click.Context, param: click.Parameter, text: str) -> tuple[str, 
 )
 @click.option(
     "--seconds",
-    type=click.FloatRange(0, min_open=True),
+    type=FiniteRange(0, min_open=True),
     default=SECONDS,
     show_default=True,
     help="Most for them, for each.",
@@ -84,9 +94,7 @@ def _kinds(ctx: click.Context, param: click.Parameter, text: str) -> tuple[str, 
 @click.option(
     "--answers", default="", callback=_names, metavar="NAME,...", help="By which a task may end; last: failed."
 )
-@click.option(
-    "--limit", type=click.FloatRange(0.1), metavar="SECONDS", help="Of an action; default: 20 times its time."
-)
+@click.option("--limit", type=FiniteRange(0.1), metavar="SECONDS", help="Of an action; default: 20 times its time.")
 @click.option("--skip", default="", callback=_kinds, metavar="KIND,...", help="Kinds of faults not to look for.")
 @click.option("--allow", multiple=True, metavar="PATTERN", help="Things that may stay, as in 'process dnsmasq .*'.")
 @click.option("--keep-going", is_flag=True, help="Look for further kinds of faults when one is found.")

@@ -41,6 +41,7 @@ from leasehold.checker.prove import (
 from leasehold.checker.prove import prove as prove_all
 from leasehold.cli.common import (
     Exit,
+    FiniteRange,
     console,
     interruptible,
     no_such,
@@ -72,7 +73,7 @@ LAST_SECONDS = 10.0  # after its time; a process that is still at work then is e
 @click.option(
     "--limit",
     metavar="SECONDS",
-    type=click.FloatRange(min=0.1),
+    type=FiniteRange(min=0.1),
     default=LIMIT_SECONDS,
     show_default=True,
     help="Work of one query to the solver, and of k-induction for one property: a million units of z3's rlimit a "

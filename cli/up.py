@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 from rich.table import Table
 
-from leasehold.cli.common import Exit, console, end_as_interrupted, print_json, set_option, verb
+from leasehold.cli.common import Exit, FiniteRange, console, end_as_interrupted, print_json, set_option, verb
 from leasehold.impl.processes.fleet import FleetError, SystemFleet
 from leasehold.impl.processes.supervisor import Back, Died, Supervisor
 from leasehold.impl.words import counted
@@ -49,10 +49,10 @@ CHAOS_SECONDS = 15.0
     metavar="FILE[:NAME]",
     help="What the actors call: functions of a Python file, as a configuration names them; default: nothing is done.",
 )
-@click.option("--tick", type=click.FloatRange(0.01), default=1.0, show_default=True, help="Seconds of a clock tick.")
+@click.option("--tick", type=FiniteRange(0.01), default=1.0, show_default=True, help="Seconds of a clock tick.")
 @click.option("--json", "as_json", is_flag=True, help="Print the actors as JSON; with --crash a summary.")
 @click.option("--crash", is_flag=True, help="Drive the system at random, kill each actor, and evaluate the properties.")
-@click.option("--seconds", type=click.FloatRange(1.0), help="How long --crash drives and kills; default: 15.")
+@click.option("--seconds", type=FiniteRange(1.0), help="How long --crash drives and kills; default: 15.")
 @click.option("--seed", type=int, help="Seed of --crash; default: a new one each time.")
 def up(
     system: str,

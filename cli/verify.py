@@ -22,7 +22,7 @@ from leasehold.checker.verify.own import OwnQueryError, own_queries, try_queries
 from leasehold.checker.verify.queries import PropertyQuery
 from leasehold.checker.verify.result import HistoryResult, together
 from leasehold.checker.verify.system import CutsOfSystem
-from leasehold.cli.common import Exit, json_option, no_such, print_json, say, verb
+from leasehold.cli.common import Exit, FiniteRange, json_option, no_such, print_json, say, verb
 from leasehold.cli.sources import (
     SOURCE_REFUSALS,
     PlayedStretch,
@@ -96,13 +96,13 @@ def _address(ctx: click.Context, param: click.Parameter, text: str | None) -> tu
 @click.option(
     "--db-timeout",
     "answer_seconds",
-    type=click.FloatRange(0.0, min_open=True),
+    type=FiniteRange(0.0, min_open=True),
     default=ANSWER_SECONDS,
     show_default=True,
     help="Seconds after which a database server that does not answer is taken for one that hangs.",
 )
 @click.option("--follow", is_flag=True, help="Go on with events that come later, until Ctrl-C or SIGTERM.")
-@click.option("--for", "seconds", type=click.FloatRange(0.0), help="With --follow: end after so many seconds.")
+@click.option("--for", "seconds", type=FiniteRange(0.0), help="With --follow: end after so many seconds.")
 @click.option(
     "--name", default="verify", show_default=True, help="With --follow: under which actors know the follower."
 )

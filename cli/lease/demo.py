@@ -32,7 +32,7 @@ from leasehold.checker.recovery.processes.faults import KINDS, FaultRun, Process
 from leasehold.checker.recovery.processes.hosts import HostsUnavailable, require
 from leasehold.checker.recovery.processes.rig import Rig
 from leasehold.checker.recovery.processes.verifier import FleetVerifier
-from leasehold.cli.common import Exit, console, end_as_interrupted, print_json, verb
+from leasehold.cli.common import Exit, FiniteRange, console, end_as_interrupted, print_json, verb
 from leasehold.faults.model.catalogue import infrastructure
 from leasehold.faults.simulation.partition import drawn_partition
 from leasehold.impl.lease.fleet import BROKER, ROLES, SITE, TENANT, FederationFleet, Fleet, UnitFleet
@@ -264,7 +264,7 @@ class Preset:
 @click.option("--reboot", is_flag=True, help="Kill all units at once, twice, while there are many leases.")
 @click.option(
     "--within",
-    type=click.FloatRange(1),
+    type=FiniteRange(1),
     default=WITHIN_SECONDS,
     show_default=True,
     help="Seconds in which a unit is repaired or replaced.",

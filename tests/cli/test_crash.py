@@ -271,7 +271,7 @@ def test_hours_come_to_an_end(hours: str, run: Run) -> None:
     for verb in ("deep", "random"):
         done = run("crash", verb, *SMALL, "--hours", hours)
         assert done.returncode == 2
-        assert f"{hours} is no number of hours that comes to an end; write one such as 8" in done.stderr
+        assert f"{hours} is no number that a search or a wait could come to; write one such as 8" in done.stderr
 
 
 @pytest.mark.long
