@@ -126,6 +126,9 @@ async def answered(request: web.Request, handler: Callable[[web.Request], Awaita
         return web.json_response({"error": str(error)}, status=error.status)
     except (ActorError, Refusal, ValueError) as error:
         return web.json_response({"error": str(error)}, status=409)
+    except web.HTTPRequestEntityTooLarge as error:
+        message = f"the request is larger than {LARGEST // 1024} KiB, the most that is taken"
+        return web.json_response({"error": message}, status=error.status)
     except web.HTTPException as error:
         return web.json_response({"error": error.reason}, status=error.status)
     if isinstance(answer, web.StreamResponse):
