@@ -32,13 +32,16 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 
+from leasehold.impl.core.values import LARGEST
 from leasehold.impl.lease.delegations import Delegations
 from leasehold.impl.lease.failures import HoldBack, SetupFailures
 from leasehold.impl.lease.inventory import Inventory
+from leasehold.impl.lease.stock import MOST_PERIODS
 from leasehold.impl.lease.stock_admission import CountedUnits, HeldLeases
 from leasehold.impl.lease.ticket import properties_of
 from leasehold.impl.policy.policy import Decision, Lease, Question, Undecided
@@ -230,23 +233,38 @@ class FirstFit:
         return Undecided(", ".join([reason, *named, *more_of_them]), view.lease.data["end"])
 
     def query(self, now: int) -> dict[str, Any]:
-        """Returns the units of each type, and how many of them no lease holds now."""
+        """Returns the units of each type, and how many are free when, if leases end when they are said to."""
         inventory = [
-            {
-                "type": type,
-                "units": len(self.inventory.numbers(type)),
-                "free": [{"from": now, "until": now + 1, "units": len(free)}] if free else [],
-            }
-            for type, free in self._free.items()
+            {"type": type, "units": len(self.inventory.numbers(type)), "free": self._free_from(type, now)}
+            for type in self._free
         ]
         held = self.failures.query(now)
         waiting = sum(map(len, self._queues.values()))
         return {
             "inventory": inventory,
-            "partitionable": False,
+            "partitionable": False,  # units are whole
+            "call_interval": 0,  # it decides at once
+            "advance_time": 0,  # and of leases that have begun
             "waiting": waiting,
             **({"held_back": held} if held else {}),
         }
+
+    def _free_from(self, type: str, now: int) -> list[dict[str, int]]:
+        """Returns periods, as a pool of a broker does (stock.py). What has failed comes back by no clock."""
+        numbers = frozenset(self.inventory.numbers(type))
+        until: dict[int, int] = {}
+        for name, view in self._views.items():
+            promised = self._promised[name].units if name in self._promised else NONE
+            for n in (view.held | promised) & numbers - view.failed:
+                until[n] = max(until.get(n, now + 1), view.lease.data["end"])
+        coming = Counter(until.values())
+        periods: list[dict[str, int]] = []
+        units = len(self._free[type])
+        for start, end in pairwise([now, *sorted(coming)[:MOST_PERIODS], LARGEST]):
+            units += coming[start]
+            if units:
+                periods.append({"from": start, "until": end, "units": units})
+        return periods
 
     def _settle(self) -> None:
         views = {name: self._views[name].lease for name in self._recovered}

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from leasehold.impl.actor.table import BELOW
+from leasehold.impl.core.values import LARGEST
 from leasehold.impl.lease.authority import NAMED, BestFit, FirstFit, Spread
 from leasehold.impl.lease.delegations import Delegations
 from leasehold.impl.lease.inventory import Inventory
@@ -394,6 +395,27 @@ def test_who_is_asked_again_answers_the_same_and_gives_nothing_twice() -> None:
     list(policy.changed(lease("a", "closed"), 0))
     assert ask(policy, lease("b")) == [placed("b", 1)], "also where it would be given another now"
     assert policy.free() == {0}
+
+
+def free_from(policy: FirstFit, now: int) -> list[tuple[int, int, int]]:
+    (of,) = policy.query(now)["inventory"]
+    return [(period["from"], period["until"], period["units"]) for period in of["free"]]
+
+
+def test_a_query_is_told_what_is_free_when() -> None:
+    """If leases end when they are said to, also one that is kept past its end; what has failed never comes back."""
+    policy = site(7)
+    assert free_from(policy, 3) == [(3, LARGEST, 7)]
+    list(policy.changed(holding("kept", 0, end=2), 3))
+    list(policy.changed(holding("a", 1, 2, end=5), 3))
+    list(
+        policy.changed(lease("b", wanted=2, end=8, assigned=(3, 4), chosen=(3, 4), units={3: "active", 4: "failed"}), 3)
+    )
+    assert ask(policy, lease("c", end=5), 3) == [placed("c", 5)]
+    assert free_from(policy, 3) == [(3, 4, 1), (4, 5, 2), (5, 8, 5), (8, LARGEST, 6)]
+    assert free_from(policy, 3) == free_from(policy, 3), "it changes nothing"
+    list(policy.changed(holding("a", 1, 2, 6, end=5), 3))
+    assert free_from(policy, 3)[0] == (4, 5, 1), "what is not free is not said"
 
 
 def test_an_answer_that_came_too_late_holds_nothing() -> None:
