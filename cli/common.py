@@ -9,6 +9,7 @@ import math
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntEnum
@@ -307,6 +308,19 @@ def no_such(message: str, name: str, known: Iterable[str], otherwise: str) -> No
     """A usage error about a name: `message`, and then the known name that is nearest to it; `otherwise` if none is."""
     near = near_miss(name, list(known))
     raise click.UsageError(f"{message}; {f'did you mean {near}?' if near else otherwise}")
+
+
+@contextmanager
+def until_told() -> Iterator[threading.Event]:
+    """An event that Ctrl-C, SIGTERM and SIGHUP set."""
+    stop = threading.Event()
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, lambda *_: stop.set()) for number in numbers]
+    try:
+        yield stop
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
 
 
 @contextmanager

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,7 @@ from leasehold.checker.verify.own import OwnQueryError, own_queries, try_queries
 from leasehold.checker.verify.queries import PropertyQuery
 from leasehold.checker.verify.result import HistoryResult, together
 from leasehold.checker.verify.system import CutsOfSystem
-from leasehold.cli.common import Exit, FiniteRange, json_option, no_such, print_json, say, verb
+from leasehold.cli.common import Exit, FiniteRange, json_option, no_such, print_json, say, until_told, verb
 from leasehold.cli.sources import (
     SOURCE_REFUSALS,
     PlayedStretch,
@@ -33,7 +31,7 @@ from leasehold.cli.sources import (
     stretch_titles,
 )
 from leasehold.cli.verify_files import ViolationFiles
-from leasehold.cli.verify_policy import verify_policies
+from leasehold.cli.verify_policy import PolicyOfBrokers
 from leasehold.cli.verify_seeded import verify_seeded
 from leasehold.impl.events.chain import ChainError
 from leasehold.impl.identity.trust import NAME, Trust
@@ -164,9 +162,11 @@ def verify(
         raise click.UsageError("Missing argument 'SOURCES...'.")
     _check_options(follow, seconds, metrics, name)
     if policy is not None:
-        if follow or names or own or queries:
-            raise click.UsageError("--policy goes with none of --follow, --property, --more and --query")
-        return verify_policies(policy, sources, trust, unsigned, url, as_json)
+        if names or own or queries or metrics or (follow and url != IN_MEMORY):
+            either = "; with --follow not with --db either" if follow else ""
+            raise click.UsageError(f"--policy goes with none of --property, --more, --query and --metrics{either}")
+        asked = PolicyOfBrokers(policy, sources, trust, unsigned, url)
+        return asked.follow(seconds, as_json) if follow else asked.verify(as_json)
     *earlier, last = played_stretches(system, settings, sources, own)
     model = last.played.model
     for one in names:
@@ -307,19 +307,6 @@ def _check_options(follow: bool, seconds: float | None, metrics: tuple[str, int]
 # Following
 
 
-@contextmanager
-def _until_told() -> Iterator[threading.Event]:
-    """An event that Ctrl-C, SIGTERM and SIGHUP set."""
-    stop = threading.Event()
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = [signal.signal(number, lambda *_: stop.set()) for number in numbers]
-    try:
-        yield stop
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
-
-
 def follow(
     following: SourceVerification,
     found: Callable[[], None],
@@ -382,7 +369,7 @@ def _follow(
         if counts is not None:
             counts.update()
 
-    with _until_told() as stop:
+    with until_told() as stop:
         follow(following, progress.violations, looked, stop, until)
         progress.told(always=True)
         following.verification.count_over()
