@@ -253,7 +253,7 @@ CONTROL_ATTACKS: list[ControlAttack] = [
         ),
         ("a header that is no signed request", with_no_signature_at_all, 401, "does not have the form"),
         ("signed for another purpose, as a message is", for_another_purpose, 401, "not that of alice"),
-        ("larger than a request may be", too_large, 413, "Too Large"),
+        ("larger than a request may be", too_large, 413, "larger than 64 KiB"),
         ("a password", with_a_password, 401, "does not have the form"),
         (
             "a client flexes another's lease",
