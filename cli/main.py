@@ -37,6 +37,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "demo": "lease.demo:demo",
         "up": "up:up",
         "run": "run:run",
+        "service": "service:service",
         "demand": "client:demand",
         "leases": "client:leases",
         "slice": "client:slice",
