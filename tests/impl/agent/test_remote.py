@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 import yaml
@@ -93,6 +94,24 @@ class Host:
     @property
     def pid(self) -> int:
         return int((self.folder / "agent.pid").read_text())
+
+
+def wheel(host: Host, version: int) -> Path:
+    """Packs a distribution whose program `leasehold` is the host's, and says which version it is."""
+    file, about = host.base / f"own-{version}-py3-none-any.whl", f"own-{version}.dist-info"
+    program = f"import os, sys\nos.environ['OWN_VERSION'] = '{version}'\n"
+    program += f"def main():\n    os.execv({str(host.program)!r}, ['leasehold', *sys.argv[1:]])\n"
+    files = {
+        "own.py": program,
+        f"{about}/METADATA": f"Metadata-Version: 2.1\nName: own\nVersion: {version}\n",
+        f"{about}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{about}/entry_points.txt": "[console_scripts]\nleasehold = own:main\n",
+    }
+    with ZipFile(file, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+        archive.writestr(f"{about}/RECORD", "".join(f"{name},,\n" for name in (*files, f"{about}/RECORD")))
+    return file
 
 
 @pytest.fixture
@@ -190,6 +209,23 @@ class TestHost:
         with pytest.raises(RemoteError, match=r"its last words: .*no such thing as run"):
             host.start()
         assert not host.stop()
+
+    @pytest.mark.long
+    def test_what_is_installed_runs_and_another_version_starts_it_anew(self, host: Host) -> None:
+        given = (host.destination, host.config, str(host.folder), "none of the host's own")
+        wheels = {version: str(wheel(host, version)) for version in (1, 2)}
+        start = lambda version: asyncio.run(remote.start(*given, install=wheels[version]))  # noqa: E731
+        first = start(1)
+        assert (first.began, first.about["name"], first.changed[-1]) == (True, "left", "venv/bin/leasehold")
+        words, pid = Path(f"/proc/{host.pid}/environ").read_text(), host.pid
+        assert "OWN_VERSION=1" in words.split("\0")
+        again = start(1)
+        assert (again.began, again.changed, host.pid) == (False, (), pid)
+        second = start(2)
+        assert (second.began, second.changed) == (True, ("venv/bin/leasehold",))
+        assert not lives(pid)
+        assert "OWN_VERSION=2" in Path(f"/proc/{host.pid}/environ").read_text().split("\0")
+        assert second.about["epoch"] > first.about["epoch"], "it goes on with its store"
 
     @pytest.mark.long
     def test_what_cannot_be_installed_says_why(self, host: Host, tmp_path: Path) -> None:
