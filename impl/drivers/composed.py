@@ -37,7 +37,7 @@ from msgspec import Struct
 from leasehold.impl import descriptors
 from leasehold.impl.drivers import mounts
 from leasehold.impl.drivers.composition import Composition, PartPlan, filled
-from leasehold.impl.drivers.driver import Driver, Facts, FoundPart, UnitPart, settings_of, size_of
+from leasehold.impl.drivers.driver import Driver, Facts, FoundPart, UnitPart, named, settings_of, size_of
 from leasehold.impl.drivers.images import Images
 from leasehold.impl.drivers.site import DriverSite
 from leasehold.impl.drivers.snapshots import Snapshots
@@ -132,7 +132,6 @@ class ComposedHandler:
         at: Callable[[str], None] = lambda point: None,
     ) -> None:
         self._base = own_directory(Path(directory))
-        self._digest = hashlib.sha256(str(self._base).encode()).hexdigest()
         try:
             kept = msgspec.convert(snapshots or {}, SnapshotSettings)
         except msgspec.ValidationError as error:
@@ -253,7 +252,7 @@ class ComposedHandler:
         unit = place.folder.name
         short = hashlib.sha256(f"{self._base}/{unit}/{one.name}".encode()).hexdigest()[:11]
         return UnitPart(
-            f"lh-{self._digest[:8]}-{unit}-{one.name}",
+            named(self._base, unit, one.name),
             f"lh{short}",
             place.folder / one.name,
             unit,

@@ -43,6 +43,7 @@ from leasehold.impl.handlers import cgroups
 from leasehold.impl.handlers.handler import HandlerError
 from leasehold.impl.handlers.place import UnitDirectory, write_file
 
+CONTAINER = "container"  # its control group, below that of its limits
 LOG_BYTES = 16 << 20
 _HOSTNAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,62}[A-Za-z0-9])?")
 
@@ -258,7 +259,7 @@ def _silence(part: UnitPart) -> str:
 
 
 def _cgroup(part: UnitPart, settings: ContainerSettings) -> str:
-    return f"{settings.cgroup}/container" if settings.cgroup else f"/{part.name}"
+    return f"{settings.cgroup}/{CONTAINER}" if settings.cgroup else f"/{part.name}"
 
 
 def _last_line(part: UnitPart) -> str:

@@ -18,6 +18,7 @@ so those that a killed actor has left behind are found and ended before the next
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 import math
 import os
@@ -91,6 +92,11 @@ class UnitPart:
     def holder(self) -> str:
         """The actor that has the lease: leases are named HOLDER:NUMBER, for which the holder's signature vouches."""
         return self.lease.rpartition(":")[0]
+
+
+def named(directory: Path, unit: str, part: str) -> str:
+    """The persistent name of a part of a unit on this machine, on which several handlers may be at work."""
+    return f"lh-{hashlib.sha256(str(directory).encode()).hexdigest()[:8]}-{unit}-{part}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,7 @@ BUILT_IN: Mapping[Kind, Mapping[str, str]] = {
     "detector": {
         "agents": "leasehold.impl.agent.detector:AgentDetector",
         "command": "leasehold.impl.handlers.detector:CommandDetector",
+        "kernel_log": "leasehold.impl.drivers.kernel_log:KernelLogDetector",
     },
 }
 HERE = "leasehold"

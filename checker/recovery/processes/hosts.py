@@ -142,11 +142,6 @@ class Hosts:
         """Limits the memory of a host's daemons; -1: no more."""
         (self.memory(name) / "memory.limit_in_bytes").write_text(str(size))
 
-    def killed_for_memory(self, name: str) -> int:
-        """Returns how many daemons of a host the kernel has killed as their memory was short."""
-        lines = (self.memory(name) / "memory.oom_control").read_text().splitlines()
-        return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)
-
     # Power
 
     def __enter__(self) -> Hosts:
@@ -281,3 +276,9 @@ class Hosts:
 
 def _run(*words: str) -> str:
     return subprocess.run(words, check=True, capture_output=True, text=True).stdout
+
+
+def killed_for_memory(group: Path) -> int:
+    """Returns how many processes of a control group the kernel has killed as memory was short."""
+    lines = (group / "memory.oom_control").read_text().splitlines()
+    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)

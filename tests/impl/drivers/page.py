@@ -56,6 +56,23 @@ link group 7845 (`ip link show group 7845`), as have the bridges that are made h
 has its parts' files and `made.json`, the list of what there may be of it; `.images`, `.snapshots` and `.runc` are the
 site's. A directory that is moved has other names: do that while no unit is up.
 
+## The kernel's log
+
+The detector `kernel_log` follows `/dev/kmsg`. A unit is lost whose process the kernel has killed for want of memory,
+once no process of that part is left (else its guest goes on, and the log says so), and a unit in whose disk the kernel
+has found an error; an error of the disk that has `directory` is of all units. The site sets a unit that is lost up
+again, and takes it for up if it finds it so.
+
+```yaml
+raises: {unit: [lost]}
+detectors:
+  kernel: {name: kernel_log, units: units}   # the `directory` of the handler
+```
+
+It takes root, or CAP_SYSLOG. On the host of an [agent](../howto/agents.md#when-a-host-fails), `control` names the
+agent's control socket, and `raises` is `{agent: [lost]}`. A unit is not told of again within
+`pause_seconds` (5).
+
 ## Limits
 
 - Drivers need root, but for `process` and `libvirt`.

@@ -34,6 +34,7 @@ from leasehold.checker.recovery.processes.hosts import Hosts, HostsUnavailable
 from leasehold.checker.recovery.processes.verifier import FleetVerifier
 from leasehold.impl.agent import package
 from leasehold.impl.agent.fleet import CONTROLLER, AgentFleet
+from leasehold.impl.agent.host import OWN
 from leasehold.impl.identity.keys import PrivateKey
 from leasehold.impl.lease.fleet import SITE, TENANT, Fleet
 from leasehold.impl.server.client import ClientError
@@ -72,6 +73,14 @@ class HostFleet(AgentFleet):
         if name in self.hosts:
             self.prefix[name] = self.on.daemon(name)
         super().start(name)
+
+    def _plugs(self, name: str) -> dict[str, Any]:
+        plugs = super()._plugs(name)
+        if name in self.hosts:
+            units, control = f"{self.directories[name]}/{OWN}/units", str((self.folder / f"{name}.sock").resolve())
+            kernel = {"name": "kernel_log", "units": units, "control": control}
+            plugs |= {"raises": {"agent": ["lost"]}, "detectors": {"kernel": kernel}}
+        return plugs
 
 
 class HostsSite(Fleet):

@@ -36,14 +36,17 @@ from leasehold.checker.recovery.lease.processes.hosts import (
 )
 from leasehold.checker.recovery.lease.processes.unattended import SERVING
 from leasehold.checker.recovery.processes.faults import FaultRun, FaultScript, Kind, ProcessFault, Until
-from leasehold.checker.recovery.processes.hosts import Hosts
+from leasehold.checker.recovery.processes.hosts import MEMORY, Hosts, killed_for_memory
 from leasehold.checker.recovery.processes.resources import JumpingClock
 from leasehold.checker.recovery.processes.rig import Rig
 from leasehold.checker.recovery.processes.verifier import FleetVerifier
 from leasehold.faults.model.catalogue import InfrastructureFault, infrastructure
 from leasehold.impl.agent.fleet import CONTROLLER
+from leasehold.impl.agent.host import OWN
+from leasehold.impl.drivers.container import CONTAINER
+from leasehold.impl.drivers.driver import named
 from leasehold.impl.drivers.tools import PATH
-from leasehold.impl.handlers import processes
+from leasehold.impl.handlers import cgroups, processes
 from leasehold.impl.lease.fleet import SITE, TENANT
 from leasehold.impl.server.client import ClientError
 
@@ -62,12 +65,15 @@ for _ in range({}):
         time.sleep(1000)
 time.sleep(1000)
 """
+# Together they take more memory than a server may; the kernel ends one that is willing first, if none is large.
+TOO_MUCH = "import os; os.fork(); x = bytearray(40 << 20)"
 PADDING_BYTES = 4 << 20  # in an image that is not small
 HANGS = "#!/bin/sh\nexec sleep 1000\n"
 # Who has noticed a failure, by the logger that says so, and words of the message.
 NOTICES = (
     ("leasehold.probes", "is found to be", "the probe of its agent", "the probe of the site"),
     ("leasehold.raising", "the detector hosts raises lost", "", "the detector of agents"),
+    ("leasehold.raising", "the detector kernel raises lost", "the kernel's log on its host", ""),
     ("leasehold.calls", "it did not end within", "the time limit of its agent", "the time limit of the site"),
     ("leasehold.calls", "could not be begun", "the handler of its agent", "the handler of the site"),
     ("leasehold.calls", "failed:", "the handler of its agent", "the handler of the site"),
@@ -116,6 +122,7 @@ SCENES: Mapping[str, Scene] = {
     "mount_gone": Scene(Wish(2, "shared"), lasts=30, needs={"bindfs": "bindfs"}),
     "mount_hangs": Scene(Wish(2, "shared"), lasts=30, needs={"bindfs": "bindfs"}),
     "out_of_memory": Scene(lasts=18),
+    "server_out_of_memory": Scene(lasts=4),
     "host_read_only": Scene(lasts=40, needs={"e2fsck": "e2fsprogs"}),
     "address_taken": Scene(lasts=18),
     "image_store_full": Scene(None, [Wish(2, "large")], lasts=8),
@@ -456,7 +463,8 @@ class HostFailures:
 
     def out_of_memory(self, rig: Rig, fault: ProcessFault) -> FaultScript:
         yield Until.DUE
-        group, before = self.hosts.memory(self.host), self.hosts.killed_for_memory(self.host)
+        group = self.hosts.memory(self.host)
+        before = killed_for_memory(group)
         used = int((group / "memory.usage_in_bytes").read_text())
         self._strike(f"the memory of {self.host} is short")
         self.hosts.limit_memory(self.host, used + SPARE_BYTES)
@@ -465,10 +473,28 @@ class HostFailures:
         yield Until.MENDED
         _end(hog)
         self.hosts.limit_memory(self.host, -1)
-        killed = self.hosts.killed_for_memory(self.host) - before
+        killed = killed_for_memory(group) - before
         self.evidence = f"the kernel has killed {killed} processes of the group (`oom_kill`)"
         yield Until.END
         return "" if killed else "the kernel has killed nobody"
+
+    def server_out_of_memory(self, rig: Rig, fault: ProcessFault) -> FaultScript:
+        yield Until.DUE
+        own = self.hosts.disk(self.host) / "host" / OWN / "units"
+        group = next(MEMORY.glob(named(own, "*", "cgroup")))
+        server, others = group / CONTAINER, group / "others"
+        for pid in (server / "cgroup.procs").read_text().split():
+            Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
+        before = killed_for_memory(server)
+        others.mkdir()
+        self._strike(f"the memory of a server on {self.host} is short")
+        enter = ["sh", "-c", 'echo $$ > "$0"/cgroup.procs && exec "$@"', str(others)]
+        subprocess.run([*enter, sys.executable, "-I", "-S", "-c", TOO_MUCH], check=False)
+        killed = killed_for_memory(server) - before
+        self.evidence = f"the kernel has killed {killed} process of its control group (`oom_kill`)"
+        cgroups.remove(str(others.relative_to(MEMORY)))
+        yield Until.MENDED
+        return "" if killed else "the kernel has not killed it"
 
     def handler_hangs(self, rig: Rig, fault: ProcessFault) -> FaultScript:
         yield Until.DUE
@@ -547,7 +573,7 @@ def lacking(fault: str) -> str:
             return f"{program} is missing, which the package {package} brings"
     if fault == "clock_jumps" and not JumpingClock.LIBRARIES:
         return "libfaketime is missing, which the package faketime brings"
-    if fault == "out_of_memory" and not Path("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists():
+    if fault in ("out_of_memory", "server_out_of_memory") and not Path("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists():
         return "the machine has no memory controller of version 1"
     return ""
 
