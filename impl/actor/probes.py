@@ -11,8 +11,9 @@ set up again meanwhile. The epoch is compared when the answer comes, and once mo
 *What is not known is no miss.* A probe that fails, or hangs, says something about the way to the unit, and perhaps
 nothing about the unit; a site whose probes cannot ask must not be torn down. Settings say otherwise.
 
-A round is spread over the period. Those after a start are not: a host that has come back without its units is found as
-soon as `patience` allows. What was missed is forgotten with the actor's memory.
+A round is spread over the period. Those after a start are not, and ask for the machines that were recovered: a host
+that has come back without its units is found as soon as `patience` allows. What was missed is forgotten with the
+actor's memory.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -121,21 +122,30 @@ class UnitProbes:
 
     async def _rounds(self, probe: Probe) -> None:
         settings, now = probe.settings, asyncio.get_running_loop().time
+        recovered = {key: instance.state_epoch for key, instance in self.table.instances.items()}
         for _ in range(min(settings.patience, SOON_ROUNDS)):
             await asyncio.sleep(min(SOON, settings.every))
-            await self._round(probe, 0.0)
+            await self._round(probe, 0.0, recovered)
         while True:
             began = now()
             await self._round(probe, settings.every)
             await asyncio.sleep(max(0.0, began + settings.every - now()))
 
-    async def _round(self, probe: Probe, over: float) -> None:
-        """Asks for each machine, over so many seconds; one for which an answer is still awaited is left out."""
+    async def _round(self, probe: Probe, over: float, among: Mapping[RecordKey, int] | None = None) -> None:
+        """Asks for each machine, over so many seconds; one for which an answer is still awaited is left out.
+
+        Args:
+            among: the state epochs of those that count, where not all do.
+        """
         loop = asyncio.get_running_loop()
         for gone in [pair for pair in (*self._missed, *self._silent) if pair[1] not in self.table.instances]:
             self._missed.pop(gone, None)
             self._silent.discard(gone)
-        keys = [key for key, instance in self.table.instances.items() if self.is_due(probe, instance)]
+        keys = [
+            key
+            for key, instance in self.table.instances.items()
+            if (among is None or among.get(key) == instance.state_epoch) and self.is_due(probe, instance)
+        ]
         began = loop.time()
         for at, key in enumerate(keys):
             ahead = began + over * at / len(keys) - loop.time()

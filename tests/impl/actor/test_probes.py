@@ -88,15 +88,22 @@ class Scene:
         self.store: Any = MemoryStore(self.disk)
 
     async def start(self, begin: bool = True) -> Actor:
+        """Starts the actor, whose units a life before has brought up, unless they were there already."""
+        if begin:
+            await self.live()
+            await self.actor.begin("own:1", "keeper", "open", {}, {})
+            while {*self.states()} != {"serving"}:
+                await asyncio.sleep(0)
+            await self.actor.stop()
+        return await self.live()
+
+    async def live(self) -> Actor:
+        """Starts the actor."""
         options = ActorOptions(seed=0, reopen_pause=0.5)
         probes = (Probe("unit", "lost", self.settings),)
         clock = SimulatedClock()
         self.actor = alone(self.program, "keeper", self.store, self.handlers, clock, options=options, probes=probes)
         await self.actor.start()
-        if begin:
-            await self.actor.begin("own:1", "keeper", "open", {}, {})
-            await asyncio.sleep(0.1)
-            assert set(self.states()) == {"serving"}
         return self.actor
 
     def states(self) -> list[str]:
@@ -133,6 +140,16 @@ async def test_units_that_are_up_are_asked_for_soon_and_then_over_the_period(pro
         gaps = scene.world.times(3)
         assert {round(later - at, 2) for at, later in pairwise(gaps[3:])} == {EVERY}
         assert (scene.losses(), scene.count("up") > 60, scene.count("missed")) == ([0] * UNITS, True, 0)
+
+
+async def test_units_that_come_up_after_a_start_are_asked_for_over_the_period_alone(program: Program) -> None:
+    async with playing(program) as scene:
+        await scene.live()
+        await scene.actor.begin("own:1", "keeper", "open", {}, {})
+        await asyncio.sleep(1.95)  # the rounds after a start are over at 2 s
+        assert (scene.states(), scene.world.asked) == (["serving"] * UNITS, [])
+        await asyncio.sleep(EVERY)
+        assert {name for _, name in scene.world.asked} == {f"unit[{n}]" for n in range(UNITS)}
 
 
 @pytest.mark.parametrize("patience", [1, 2, 3])
