@@ -12,6 +12,7 @@ import json
 import os
 import re
 import stat
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -28,6 +29,7 @@ GUEST = "lh-guest"  # begins the names of files that the harness writes as a uni
 EXITING = 0x4  # PF_EXITING of the kernel's sched.h
 LARGEST = 1 << 20  # bytes of a file that are read whole
 LONGEST_NAME = 110
+SETTLED = 2.0  # seconds after which a change of a file changes its times, too
 NOBODY = -1
 _RANDOM = re.compile(r"tmp[._]?[A-Za-z0-9_]{6,}")
 _NUMBER = re.compile(r"\d+")
@@ -145,6 +147,7 @@ class WorldObserver:
 
     def __init__(self, world: World, names: Names) -> None:
         self.world, self.names = world, names
+        self._read: dict[tuple[int, ...], tuple[str, str]] = {}
         self._own_network = os.stat("/proc/self/ns/net").st_ino
         self._mounts_before = set(self._mounts())
         self._groups_before = set(self._groups())
@@ -346,16 +349,31 @@ class WorldObserver:
         return Thing(kind, place, self.names.unit_of(place), path=place)
 
     def _file(self, kind: str, place: str, path: str, status: os.stat_result) -> Thing:
-        content = b""
+        digest, text = self._content(path, status)
+        identity = f"{stat.S_IFMT(status.st_mode):o} {status.st_size} {digest}"
+        unit = _or(self.names.unit_of(place), self.names.unit_of(text) if len(text) < 4096 else NOBODY)
+        return Thing(kind, place, unit, identity, text, place)
+
+    def _content(self, path: str, status: os.stat_result) -> tuple[str, str]:
+        """The digest of a file's content, and its text, where it is one.
+
+        A file is read again once its status has changed; and if it was changed a moment ago, as that may be as long as
+        the status stays the same.
+        """
+        key = (status.st_dev, status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        if (known := self._read.get(key)) is not None:
+            return known
+        content, now = b"", time.time()
         if stat.S_ISREG(status.st_mode):
             with open(path, "rb") as file:
                 content = file.read(LARGEST)
         elif stat.S_ISLNK(status.st_mode):
             content = os.readlink(path).encode()
         text = content[:65536].decode(errors="replace") if b"\0" not in content[:4096] else ""
-        identity = f"{stat.S_IFMT(status.st_mode):o} {status.st_size} {sha256(content).hexdigest()[:16]}"
-        unit = _or(self.names.unit_of(place), self.names.unit_of(text) if len(text) < 4096 else NOBODY)
-        return Thing(kind, place, unit, identity, text, place)
+        found = sha256(content).hexdigest()[:16], text
+        if abs(now - status.st_ctime) > SETTLED:
+            self._read[key] = found
+        return found
 
 
 def _or(unit: int, other: int) -> int:

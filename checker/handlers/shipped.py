@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, convert
 
+from leasehold.checker.host.cache import cache_folder, write_whole
 from leasehold.checker.handlers.target import SITE, HandlerTarget, target_of
 from leasehold.impl import files
 from leasehold.impl.policy import plugins
@@ -21,6 +24,7 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
     handler: str = ""
     settings: dict[str, Any] = {}
     verbs: tuple[str, ...] = SITE
+    programs: tuple[str, ...] = ()
     needs: dict[str, str] = {}
     root: bool = False
     left_out: str = ""
@@ -81,10 +85,35 @@ def _shipped(name: str, row: Row, folder: str) -> Shipped:
     if lacks:
         return Shipped(name, handler, None, ", ".join(lacks))
     own = str(Path(__file__).resolve().parent)
-    settings = {
-        key: value.replace("{folder}", own) if isinstance(value, str) else value for key, value in row.settings.items()
-    }
+    places = {"{folder}": own, "{programs}": str(_programs(row.programs)) if row.programs else ""}
+    settings = _placed(row.settings, places)
     return Shipped(name, handler, HandlerTarget(name, {"*": (handler, settings)}, folder, row.verbs))
+
+
+def _placed(value: Any, places: Mapping[str, str]) -> Any:
+    """Settings with the paths that they leave open."""
+    match value:
+        case str():
+            for name, path in places.items():
+                value = value.replace(name, path)
+            return value
+        case dict():
+            return {key: _placed(one, places) for key, one in value.items()}
+        case list():
+            return [_placed(one, places) for one in value]
+    return value
+
+
+def _programs(names: Sequence[str]) -> Path:
+    """A folder of the cache that has some programs of this machine, and nothing else."""
+    found = {name: Path(shutil.which(name) or name).read_bytes() for name in names}
+    digest = sha256(b"".join(name.encode() + sha256(body).digest() for name, body in found.items())).hexdigest()
+    folder = cache_folder() / "programs" / digest[:16]
+    for name, body in found.items():
+        if not (folder / name).is_file():
+            write_whole(folder / name, body)
+            (folder / name).chmod(0o755)
+    return folder
 
 
 def _guessed(name: str) -> Row:

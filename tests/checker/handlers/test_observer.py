@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from leasehold.checker.handlers.harness import Stage
-from leasehold.checker.handlers.observer import NOBODY, Key, Names
+from leasehold.checker.handlers.observer import NOBODY, SETTLED, Key, Names, WorldObserver
 from leasehold.checker.handlers.player import Play, PlayerSetting
 from leasehold.checker.handlers.sequence import HandlerStep, Sequence
 from leasehold.checker.handlers.target import target_of
+from leasehold.checker.handlers.world import World
 
 GROUPS = Path("/sys/fs/cgroup/pids")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for worlds of their own")
@@ -133,3 +135,28 @@ def test_control_groups_do_not_outlive_a_world_though_their_processes_go_on(tmp_
         found = shape(does, tmp_path)
         assert sum(n for key, n in found.items() if key[0] == "control group") == 2
         assert not group.exists()
+
+
+def test_a_file_that_has_changed_is_read_again_whatever_its_size_and_its_date(tmp_path: Path) -> None:
+    observer = WorldObserver(World(False, str(tmp_path), str(tmp_path), os.getpid()), Names([["u-0"]]))
+    file = tmp_path / "data"
+
+    def digest() -> str:
+        return observer._content(str(file), os.lstat(file))[0]
+
+    def changes(count: int) -> int:
+        """The number of contents that are seen of so many, each written a moment after the last was looked at."""
+        seen = set()
+        for number in range(count):
+            status = os.stat(file) if file.exists() else None
+            file.write_text(f"{number:05}")
+            if status is not None:
+                os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+            seen.add(digest())
+        return len(seen)
+
+    assert changes(200) == 200
+    time.sleep(SETTLED + 0.1)
+    assert len({digest(), digest()}) == 1
+    assert observer._read, "it is not read again while nobody has changed it"
+    assert changes(2) == 2
