@@ -4,7 +4,7 @@ Theory of operation (paper, section 4.4: handlers are verified before they are a
 identifies what was tried: the names and settings of all parts, the bytes of the modules of their classes, and the bytes
 of each file that a command line names. The harness (checker/handlers) writes a verdict as DIGEST.json into a folder. An
 actor with `handlers_verified: FOLDER` makes a handler only if the folder has a verdict on its digest that says that it
-has passed; so a handler that was changed since is refused.
+has passed; so a handler that was changed since is refused. It may ask for more, such as how many sequences were tried.
 
 A digest is taken when the actor starts. It knows no file that a command reads by itself, such as a library; name one
 among the words of the command line, and it counts.
@@ -17,7 +17,7 @@ import json
 import os
 import shlex
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -93,7 +93,14 @@ def write_verdict(folder: Path, verdict: HandlerVerdict) -> Path:
     return path
 
 
-def require_verdict(folder: Path, parts: Parts, given: str, verbs: Iterable[str] = ()) -> HandlerVerdict:
+def require_verdict(
+    folder: Path,
+    parts: Parts,
+    given: str,
+    verbs: Iterable[str] = (),
+    sequences: int = 0,
+    skipped: Collection[str] = (),
+) -> HandlerVerdict:
     """The verdict that a handler has passed.
 
     Args:
@@ -101,9 +108,12 @@ def require_verdict(folder: Path, parts: Parts, given: str, verbs: Iterable[str]
         parts: of the handler, whose relative paths begin in the working folder.
         given: the actor, in words.
         verbs: that have to have been tried.
+        sequences: the fewest that have to have been tried.
+        skipped: the kinds of faults that need not have been looked for.
 
     Raises:
-        NotVerified: there is none, it cannot be read, it is about other verbs, or it says that the handler has failed.
+        NotVerified: there is none, it cannot be read, it is about other verbs or less than is asked for, or it says
+            that the handler has failed.
         PluginError: a part of the handler cannot be had.
     """
     digest = digest_of(parts)
@@ -127,6 +137,16 @@ def require_verdict(folder: Path, parts: Parts, given: str, verbs: Iterable[str]
         raise NotVerified(
             f"the handler of {given} was verified for {tried}, and not for {', '.join(untried)}; {remedy}, "
             f"without --verbs, or with these too"
+        )
+    if missing := [kind for kind in verdict.skipped if kind not in skipped]:
+        raise NotVerified(
+            f"nobody has looked for {', '.join(missing)} when the handler of {given} was verified; {remedy}, without "
+            f"--skip, or name the kinds under handlers_verified: skipped"
+        )
+    if verdict.sequences < sequences:
+        raise NotVerified(
+            f"the handler of {given} was verified by {verdict.sequences} sequences, and {sequences} are asked for; "
+            f"{remedy} and --sequences {sequences}, with as many --seconds as it takes"
         )
     return verdict
 

@@ -33,7 +33,7 @@ from leasehold.impl.policy.policy import Policy
 from leasehold.impl.policy.verified import NotVerified, require_verdict
 from leasehold.impl.raised import RECOVER, Detector
 from leasehold.impl.server.clients import LiveClients
-from leasehold.impl.server.config import Config, ConfigError, Plug, handler_parts, plug
+from leasehold.impl.server.config import Config, ConfigError, Plug, VerifiedSettings, handler_parts, plug
 from leasehold.impl.server.control import check_socket
 from leasehold.impl.server.peers import peers_of
 from leasehold.impl.store.store import StoreError
@@ -266,7 +266,10 @@ def _require_verdicts(config: Config, verbs: Iterable[str]) -> None:
     acting = [verb for verb in verbs if (part := parts.get(verb, parts.get("*"))) and part[0] != "null"]
     if config.handlers_verified and any(name != "null" for name, _ in parts.values()):
         with _of_key("handlers_verified", NotVerified, PluginError):
-            require_verdict(Path(config.handlers_verified), parts, config.name, acting)
+            given = config.handlers_verified
+            asked = VerifiedSettings(given) if isinstance(given, str) else given
+            extent = asked.sequences, asked.skipped
+            require_verdict(Path(asked.verdicts), parts, config.name, acting, *extent)
 
 
 def _handler(given: str | dict[str, Any] | None, where: str, verbs: list[str]) -> Handler:

@@ -58,6 +58,20 @@ class ClockSettings(Struct, forbid_unknown_fields=True, frozen=True):
     file: str = ""
 
 
+class VerifiedSettings(Struct, forbid_unknown_fields=True, frozen=True):
+    """The verdicts that handlers need.
+
+    Attributes:
+        verdicts: the folder of verdicts of `leasehold harness`.
+        sequences: the fewest sequences that were tried.
+        skipped: kinds of faults that need not have been looked for.
+    """
+
+    verdicts: Text
+    sequences: Annotated[int, Meta(ge=0)] = 0
+    skipped: list[Text] = []
+
+
 class Log(Struct, forbid_unknown_fields=True, frozen=True):
     """The log of the run."""
 
@@ -131,8 +145,8 @@ class Config(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
         policies: by role, where one role has another policy.
         handler: for all verbs, by name or with settings.
         handlers: by verb, where one verb has another handler.
-        handlers_verified: the folder of verdicts of `leasehold harness`; a handler that has not passed as it is now is
-            refused at the start. Left out: no verdict is asked for.
+        handlers_verified: the folder of verdicts of `leasehold harness`, or with its keys; a handler that has not passed
+            as it is now is refused at the start. Left out: no verdict is asked for.
         probes: by role, the event by which a machine hears that what it stands for is not up any more; left out: those
             of the shipped systems.
         raises: by role, the events that policies, handlers and detectors may raise unasked, and `recover`.
@@ -166,7 +180,7 @@ class Config(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     policies: dict[str, str | dict[str, Any] | None] = {}
     handler: str | dict[str, Any] | None = ""
     handlers: dict[str, str | dict[str, Any] | None] = {}
-    handlers_verified: str = ""
+    handlers_verified: str | VerifiedSettings = ""
     probes: dict[str, str] | None = None
     raises: dict[str, list[str]] = {}
     detectors: dict[str, str | dict[str, Any]] = {}

@@ -168,18 +168,24 @@ def test_a_handler_may_have_to_be_verified_before_it_is_loaded(folder: Path) -> 
     assert not (folder / "imported").exists()
     parts = handler_parts(given["handler"], given["handlers"])
     assert parts == {"*": ("./own.py:Own", {}), "modify": ("null", {})}
-    for verbs, found, words in (
-        (("setup", "teardown"), ("leak",), r"failed .*\(leak\)"),
-        (("setup",), (), "was verified for setup, and not for teardown; run .*, without --verbs"),
-        (("setup", "teardown"), (), ""),
+    tried: dict[str, Any] = {"handler": "own.yaml", "digest": digest_of(parts), "verbs": ("setup", "teardown")}
+    asked = {"verdicts": "verdicts", "sequences": 20, "skipped": ["leak"]}
+    for verdict, wanted, words in (
+        ({"passed": False, "found": ("leak",)}, "verdicts", r"the handler of own failed .*\(leak\)"),
+        ({"verbs": ("setup",)}, "verdicts", "was verified for setup, and not for teardown; run .*, without --verbs"),
+        ({"skipped": ("leak",)}, "verdicts", "nobody has looked for leak when .* without --skip, or name the kinds"),
+        ({"skipped": ("leak", "stuck"), "sequences": 20}, asked, "nobody has looked for stuck when"),
+        ({"skipped": ("leak",), "sequences": 19}, asked, "by 19 sequences, and 20 are asked for; .*--sequences 20"),
+        ({"skipped": ("leak",), "sequences": 20}, asked, ""),
+        ({}, "verdicts", ""),
     ):
-        verdict = HandlerVerdict(
-            handler="own.yaml", digest=digest_of(parts), passed=not found, found=found, verbs=verbs
-        )
-        write_verdict(folder / "verdicts", verdict)
+        write_verdict(folder / "verdicts", HandlerVerdict(**{**tried, "passed": True, **verdict}))
+        given["handlers_verified"] = wanted
         if words:
-            with pytest.raises(ConfigError, match=rf"handlers_verified: the handler of own {words}"):
+            with pytest.raises(ConfigError, match=rf"handlers_verified: .*{words}"):
                 made("authority", **given)
+        else:
+            made("authority", **given)
     assert {*made("authority", **given).actor.environment.handlers} == {"setup", "modify", "teardown"}
     with pytest.raises(ConfigError, match="handlers_verified: there is no handler 'nothing'"):
         made("authority", handler="nothing", handlers_verified="verdicts")
