@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -14,6 +14,7 @@ from leasehold.checker.handlers.sequence import CHANGE, DOWN, ERRORS, FRESH, WHO
 from leasehold.checker.handlers.sequence import Sequence as Steps
 
 Calls = Mapping[str, Mapping[str, int]]
+Points = Mapping[str, Sequence[tuple[str, int]]]
 
 
 class _Shown(AssertionError):
@@ -21,7 +22,9 @@ class _Shown(AssertionError):
 
 
 @st.composite
-def sequences(draw: Any, verbs: tuple[str, ...], units: int, calls: Calls, longest: int) -> Steps:
+def sequences(
+    draw: Any, verbs: tuple[str, ...], units: int, calls: Calls, changing: Points, longest: int
+) -> Steps:
     """Sequences: a unit is changed where it was set up to the end, as by machines, and lost where it may be up."""
     wanted, steps = [FRESH] * units, list[HandlerStep]()
     made = [False] * units
@@ -35,7 +38,7 @@ def sequences(draw: Any, verbs: tuple[str, ...], units: int, calls: Calls, longe
         )
         step = HandlerStep(verb, unit)
         if kind == "kill":
-            step = HandlerStep(verb, unit, fault=draw(_kills(calls.get(verb, {}))))
+            step = HandlerStep(verb, unit, fault=draw(_kills(calls.get(verb, {}), changing.get(verb, ()))))
         elif kind == "error" and (failing := dict(fault_calls(calls.get(verb, {})))):
             call = draw(st.sampled_from(sorted(failing)))
             fault = HandlerFault(
@@ -66,20 +69,18 @@ def sequences(draw: Any, verbs: tuple[str, ...], units: int, calls: Calls, longe
 _MOMENTS = st.integers(1, 22).map(lambda n: n / 20)
 
 
-def _kills(calls: Mapping[str, int]) -> st.SearchStrategy[HandlerFault]:
-    moments = st.builds(HandlerFault, kind=st.just("kill"), who=st.sampled_from(sorted(WHO)), at=_MOMENTS)
-    if not calls:
-        return moments
-    at_calls = st.sampled_from(sorted(calls)).flatmap(
-        lambda call: st.builds(
-            HandlerFault,
-            kind=st.just("kill"),
-            who=st.sampled_from(sorted(WHO)),
-            call=st.just(call),
-            nth=st.integers(1, calls[call]),
-        )
-    )
-    return at_calls | moments
+def _kills(calls: Mapping[str, int], changing: Sequence[tuple[str, int]]) -> st.SearchStrategy[HandlerFault]:
+    who = st.sampled_from(sorted(WHO))
+    ways = [st.builds(HandlerFault, kind=st.just("kill"), who=who, at=_MOMENTS)]
+
+    def at(call: str, nth: st.SearchStrategy[int]) -> st.SearchStrategy[HandlerFault]:
+        return st.builds(HandlerFault, kind=st.just("kill"), who=who, call=st.just(call), nth=nth)
+
+    if calls:
+        ways.append(st.sampled_from(sorted(calls)).flatmap(lambda call: at(call, st.integers(1, calls[call]))))
+    if changing:
+        ways.append(st.sampled_from(changing).flatmap(lambda point: at(point[0], st.just(point[1]))))
+    return st.one_of(ways)
 
 
 def try_by_chance(
@@ -88,6 +89,7 @@ def try_by_chance(
     verbs: tuple[str, ...],
     units: int,
     calls: Calls,
+    changing: Points,
     most: int,
     longest: int,
     seed: int,
@@ -99,6 +101,7 @@ def try_by_chance(
         verbs: of the handler.
         units: that there are.
         calls: how often a process of each verb makes each system call.
+        changing: the calls of each verb that change something, each with which of a process it is.
         most: sequences, at most.
         longest: sequence, in steps.
         seed: of the chance.
@@ -114,7 +117,7 @@ def try_by_chance(
         phases=(Phase.generate, Phase.shrink),
         suppress_health_check=list(HealthCheck),
     )
-    @given(sequences(verbs, units, calls, longest))
+    @given(sequences(verbs, units, calls, changing, longest))
     def play(steps: Steps) -> None:
         kind = fails(steps)
         if kind and (not found or kind == found[0]):

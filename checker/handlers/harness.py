@@ -62,6 +62,7 @@ LONGEST = 6  # steps of a sequence by chance
 PLAY_SECONDS = 180.0  # for one sequence, at most
 SHRINK_SECONDS = 60.0
 MOST_PROGRAMS = 8  # of a verb, each of which cannot be executed once
+MOST_POINTS = 16  # of a verb, at each of which it is killed once
 SPARE = 20  # further ones that are asked of chance, as some will have been tried before
 CONFIRMED = 3  # plays of the shortest sequence
 
@@ -254,6 +255,7 @@ class Harness:
         self.memory: dict[bytes, Played] = {}
         self.chance = random.Random(options.seed)
         self._calls: dict[str, dict[str, int]] = {}
+        self._changing: dict[str, list[tuple[str, int]]] = {}
         self._programs: dict[str, list[str]] = {}
         self.learned = set[bytes]()
         self._began = self._trying = time.monotonic()
@@ -383,6 +385,7 @@ class Harness:
                 self.tried.strace = False  # it may not trace here
                 return
             self._calls[verb], self._programs[verb] = played.calls, sorted(played.programs)[:MOST_PROGRAMS]
+            self._changing[verb] = played.changes
             for call, count in played.calls.items():
                 self.tried.calls[call] = max(count, self.tried.calls.get(call, 0))
 
@@ -552,6 +555,12 @@ class Harness:
                     "failing tools",
                     Steps((*self._before(verb, 0)[:-1], HandlerStep(verb, fault=fault), HandlerStep(verb))),
                 )
+        for verb in verbs:
+            afterwards = self._afterwards(verb)
+            for number, (call, nth) in enumerate(self._points(verb)):
+                struck = HandlerStep(verb, fault=HandlerFault("kill", call=call, nth=nth))
+                next_one = HandlerStep(afterwards[number % len(afterwards)])
+                yield "killed", Steps((*self._before(verb, 0)[:-1], struck, next_one))
         for turn in range(3):
             for verb, who in product(verbs, WHO):
                 fault = self._kill(verb, who)
@@ -587,8 +596,16 @@ class Harness:
             return [HandlerStep(self._up, unit), HandlerStep(verb, unit)]
         return [HandlerStep(verb, unit)]
 
+    def _points(self, verb: str) -> list[tuple[str, int]]:
+        """The calls at which a verb is killed, each of those that change something, or as many of them as there is time for."""
+        points = self._changing.get(verb, [])
+        chosen = sorted(self.chance.sample(range(len(points)), min(len(points), MOST_POINTS)))
+        return [points[number] for number in chosen]
+
     def _kill(self, verb: str, who: Any) -> HandlerFault:
         calls = self._calls.get(verb, {})
+        if (points := self._changing.get(verb)) and self.chance.random() < 0.5:
+            return HandlerFault("kill", who, *self.chance.choice(points))
         if calls and self.chance.random() < 0.75:
             call = self.chance.choice(sorted(calls))
             return HandlerFault("kill", who, call, self.chance.randint(1, calls[call]))
@@ -638,6 +655,7 @@ class Harness:
                 verbs=self.target.verbs,
                 units=self.options.units,
                 calls=self._calls,
+                changing=self._changing,
                 most=left + SPARE,
                 longest=LONGEST,
                 seed=self.chance.randrange(1 << 32),

@@ -50,6 +50,7 @@ MOST_GUESTS = 4  # places of one unit in which its guest writes
 _TABLE = files.table("leasehold.checker.handlers", "calls.yaml")
 FAILING: tuple[str, ...] = tuple(_TABLE["failing"])
 CALLS: tuple[str, ...] = (*FAILING, *_TABLE["others"])
+CHANGING = frozenset[str](_TABLE["changing"])
 
 
 @dataclass
@@ -112,6 +113,7 @@ class Played:
         sizes: where `learn`: the bytes of large files, after each step.
         seconds: that each verb took undisturbed.
         calls: where `trace`: how often, at most, a process makes each call.
+        changes: where `trace`: the calls that change something, each with which of a process it is, in order.
         programs: where `trace`: the paths of those that are executed.
         actions, crashes: how many there were.
         broken: the world or the handler could not be had; in words.
@@ -123,6 +125,7 @@ class Played:
     programs: set[str] = field(default_factory=set)
     seconds: dict[str, list[float]] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)
+    changes: list[tuple[str, int]] = field(default_factory=list)
     actions: int = 0
     crashes: int = 0
     broken: str = ""
@@ -353,6 +356,9 @@ class SequencePlayer:
             for line in file:
                 if matched := re.match(r"(\d+)\s+([a-z0-9_]+)\((?:\"(/[^\"]+)\")?", line):
                     counts[matched[1], matched[2]] += 1
+                    point = matched[2], counts[matched[1], matched[2]]
+                    if _changes(matched[2], line) and point not in self.result.changes:
+                        self.result.changes.append(point)
                     if matched[2] == "execve" and matched[3] and line.endswith(" = 0\n"):
                         self.result.programs.add(matched[3])
         for (_, call), count in counts.items():
@@ -1010,6 +1016,13 @@ def _stopped(log: str) -> bool:
     with suppress(OSError), open(log, errors="replace") as file:
         return "SIGSTOP" in file.read()
     return False
+
+
+def _changes(call: str, line: str) -> bool:
+    """Returns whether a call changes something outside, by the tracer's line."""
+    if call not in CHANGING or " = -1 " in line or '"/dev/' in line or '"/proc/' in line:
+        return False
+    return call not in ("open", "openat") or bool(re.search(r"O_WRONLY|O_RDWR|O_CREAT|O_TRUNC", line))
 
 
 def _traced(pid: int) -> bool:

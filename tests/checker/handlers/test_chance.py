@@ -12,7 +12,7 @@ def test_a_unit_is_changed_after_it_was_set_up_to_the_end() -> None:
     changes = []
 
     @settings(max_examples=100, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-    @given(sequences(("setup", "modify", "teardown"), 2, {}, 6))
+    @given(sequences(("setup", "modify", "teardown"), 2, {}, {}, 6))
     def play(drawn: Sequence) -> None:
         assert drawn.follows
         made = [False, False]

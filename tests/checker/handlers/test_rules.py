@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from leasehold.checker.handlers.harness import Options, play_again
-from leasehold.checker.handlers.sequence import HandlerFault, HandlerStep, Replay
+from leasehold.checker.handlers.harness import Options, Stage, play_again
+from leasehold.checker.handlers.player import Play, PlayerSetting
+from leasehold.checker.handlers.sequence import HandlerFault, HandlerStep, Replay, Sequence
 from leasehold.checker.handlers.target import target_of
 
 pytestmark = pytest.mark.skipif(
@@ -86,3 +87,21 @@ def test_another_property_destroys_no_data(tmp_path: Path) -> None:
 def test_a_file_that_names_a_unit_whose_teardown_has_failed_is_nobody_s(tmp_path: Path) -> None:
     steps = HandlerStep("setup", 1), cannot_execute("teardown", "mv", 1), HandlerStep("setup")
     assert found(TABLE, tmp_path, *steps) == []
+
+
+def test_a_verb_is_killed_at_each_call_that_has_changed_something(tmp_path: Path) -> None:
+    script = tmp_path / "node.sh"
+    script.write_text(f"{UNIT}{TABLE}: </etc/hostname; rmdir nowhere 2>/dev/null || true\n")
+    script.chmod(0o755)
+    setting = PlayerSetting(target_of(str(script), ("setup", "teardown")), "hxyz", 1, 20.0)
+    with Stage(str(tmp_path), None) as stage:
+        played = stage.play(Play(setting, Sequence((HandlerStep("setup"),)), trace="setup"))
+    assert not played.broken
+    calls = [call for call, _ in played.changes]
+    assert len(set(played.changes)) == len(calls)
+    assert "rmdir" in played.calls
+    assert "rmdir" not in calls, "it has failed"
+    moved = next(number for number, call in enumerate(calls) if call.startswith("rename"))
+    assert {"mkdir", "write"} <= {*calls[:moved]}, "the folder, the table and its copy are made before it is moved"
+    opened = [nth for call, nth in played.changes if call == "openat"]
+    assert 0 < len(opened) < played.calls["openat"], "those that read alone do not count"
