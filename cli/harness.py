@@ -55,12 +55,13 @@ def _values(ctx: click.Context, param: click.Parameter, words: Sequence[str]) ->
     return values
 
 
-def _names(ctx: click.Context, param: click.Parameter, text: str) -> tuple[str, ...]:
-    return tuple(filter(None, text.split(",")))
+def _names(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+    """The names in lists with commas, each once."""
+    return tuple(dict.fromkeys(name for text in texts for name in text.split(",") if name))
 
 
-def _kinds(ctx: click.Context, param: click.Parameter, text: str) -> tuple[str, ...]:
-    names = _names(ctx, param, text)
+def _kinds(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+    names = _names(ctx, param, texts)
     for name in names:
         if name not in list(FindingKind):
             raise click.UsageError(f"--skip: there is no kind {name[:60]!r} (there are: {', '.join(FindingKind)})")
@@ -87,15 +88,15 @@ def _kinds(ctx: click.Context, param: click.Parameter, text: str) -> tuple[str, 
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of what is left to chance.")
 @click.option("--units", type=click.IntRange(1, 4), default=2, show_default=True, help="Units at once.")
-@click.option("--verbs", default="", callback=_names, metavar="NAME,...", help="The verbs to try; default: its own.")
+@click.option("--verbs", multiple=True, callback=_names, metavar="NAME,...", help="The verbs to try; default: its own.")
 @click.option("--data", multiple=True, callback=_values, metavar="NAME=VALUE", help="A field of the lease's record.")
 @click.option("--property", "properties", multiple=True, callback=_values, metavar="NAME=VALUE", help="Of each unit.")
 @click.option("--modified", multiple=True, callback=_values, metavar="NAME=VALUE", help="Of it once it was modified.")
 @click.option(
-    "--answers", default="", callback=_names, metavar="NAME,...", help="By which a task may end; last: failed."
+    "--answers", multiple=True, callback=_names, metavar="NAME,...", help="By which a task may end; last: failed."
 )
 @click.option("--limit", type=FiniteRange(0.1), metavar="SECONDS", help="Of an action; default: 20 times its time.")
-@click.option("--skip", default="", callback=_kinds, metavar="KIND,...", help="Kinds of faults not to look for.")
+@click.option("--skip", multiple=True, callback=_kinds, metavar="KIND,...", help="Kinds of faults not to look for.")
 @click.option("--allow", multiple=True, metavar="PATTERN", help="Things that may stay, as in 'process dnsmasq .*'.")
 @click.option("--keep-going", is_flag=True, help="Look for further kinds of faults when one is found.")
 @click.option(

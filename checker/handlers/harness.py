@@ -513,6 +513,9 @@ class Harness:
                 ),
             )
             yield "probed", Steps((*before, HandlerStep("lose"), HandlerStep(verb)))
+        for change in self._changes:  # a unit that is lost is set up again as it was wanted last
+            for lost in ([], [HandlerStep("lose")]):
+                yield "set up again", Steps((*self._before(change, 0), *lost, HandlerStep(self._up)))
         if last:
             yield (
                 "leases in sequence",
