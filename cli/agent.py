@@ -72,7 +72,8 @@ def start(
     """Have the agent of a configuration run on a host; repeated, it changes nothing.
 
     The configuration, its key and its trust set are copied; an agent that runs with other ones is started anew.
-    Its log is agent.log in the folder. The host's init does not start it again (`leasehold service`): another `start` does.
+    Its log is agent.log in the folder. The host's init does not start it again, for which `leasehold service` is:
+    another `start` does.
 
     Example:  leasehold agent start root@left --config left.yaml
               leasehold agent start left --config left.yaml --install leasehold

@@ -22,9 +22,7 @@ class _Shown(AssertionError):
 
 
 @st.composite
-def sequences(
-    draw: Any, verbs: tuple[str, ...], units: int, calls: Calls, changing: Points, longest: int
-) -> Steps:
+def sequences(draw: Any, verbs: tuple[str, ...], units: int, calls: Calls, changing: Points, longest: int) -> Steps:
     """Sequences: a unit is changed where it was set up to the end, as by machines, and lost where it may be up."""
     wanted, steps = [FRESH] * units, list[HandlerStep]()
     made = [False] * units

@@ -600,7 +600,7 @@ class Harness:
         return [HandlerStep(verb, unit)]
 
     def _points(self, verb: str) -> list[tuple[str, int]]:
-        """The calls at which a verb is killed, each of those that change something, or as many of them as there is time for."""
+        """The calls at which a verb is killed: those that change something, or as many of them as there is time for."""
         points = self._changing.get(verb, [])
         chosen = sorted(self.chance.sample(range(len(points)), min(len(points), MOST_POINTS)))
         return [points[number] for number in chosen]

@@ -12,8 +12,8 @@ from typing import Any
 
 from msgspec import Struct, convert
 
-from leasehold.checker.host.cache import cache_folder, write_whole
 from leasehold.checker.handlers.target import SITE, HandlerTarget, target_of
+from leasehold.checker.host.cache import cache_folder, write_whole
 from leasehold.impl import files
 from leasehold.impl.policy import plugins
 

@@ -132,9 +132,11 @@ class UnitProbes:
             await asyncio.sleep(max(0.0, began + settings.every - now()))
 
     async def _round(self, probe: Probe, over: float, among: Mapping[RecordKey, int] | None = None) -> None:
-        """Asks for each machine, over so many seconds; one for which an answer is still awaited is left out.
+        """Asks for each machine; one for which an answer is still awaited is left out.
 
         Args:
+            probe: which.
+            over: so many seconds; 0: at once.
             among: the state epochs of those that count, where not all do.
         """
         loop = asyncio.get_running_loop()

@@ -145,8 +145,8 @@ class Config(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
         policies: by role, where one role has another policy.
         handler: for all verbs, by name or with settings.
         handlers: by verb, where one verb has another handler.
-        handlers_verified: the folder of verdicts of `leasehold harness`, or with its keys; a handler that has not passed
-            as it is now is refused at the start. Left out: no verdict is asked for.
+        handlers_verified: the folder of verdicts of `leasehold harness`, or with what they have to say; a handler that
+            has not passed as it is now is refused at the start. Left out: no verdict is asked for.
         probes: by role, the event by which a machine hears that what it stands for is not up any more; left out: those
             of the shipped systems.
         raises: by role, the events that policies, handlers and detectors may raise unasked, and `recover`.

@@ -573,7 +573,7 @@ def lacking(fault: str) -> str:
             return f"{program} is missing, which the package {package} brings"
     if fault == "clock_jumps" and not JumpingClock.LIBRARIES:
         return "libfaketime is missing, which the package faketime brings"
-    if fault in ("out_of_memory", "server_out_of_memory") and not Path("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists():
+    if fault in ("out_of_memory", "server_out_of_memory") and not (MEMORY / "memory.limit_in_bytes").exists():
         return "the machine has no memory controller of version 1"
     return ""
 
