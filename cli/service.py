@@ -31,8 +31,8 @@ def service(config: Path, init: str, program: str, user: str) -> None:
 
     It starts the actor again whatever has ended it, and leaves the processes of its units alone.
 
-    Example:  leasehold service --config /etc/leasehold/left.yaml >/etc/systemd/system/leasehold-left.service
-              leasehold service --config left.yaml --init inittab >>/etc/inittab
+    Example:  leasehold service --config left.yaml >left.service
+              leasehold service --config left.yaml --init inittab >>inittab
     """
     here = shutil.which("leasehold")
     words = shlex.split(program) if program else [here] if here else [sys.executable, "-m", "leasehold"]
