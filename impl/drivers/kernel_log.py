@@ -44,14 +44,15 @@ BLOCKS = Path("/sys/block")
 LARGEST = 8192  # bytes of a record of the log
 LIMITED = ([CONTAINER], [cgroups.MEMBERS])  # groups of parts, below that of their limits
 EMPTY_WITHIN = 1.0  # seconds in which a group whose first process was killed is empty
-# The kernel's words, by what it says: mm/oom_kill.c; fs/ext4/super.c, fs/xfs, fs/btrfs; block/blk-core.c.
-KILLED = re.compile(r"oom-kill:.*\btask_memcg=([^,]+)")
+# The kernel's words, by what says them: mm/oom_kill.c; fs/ext4/super.c, fs/xfs, fs/btrfs; block/blk-mq.c. A line that
+# names a process has the name that the process has given itself, so only the words before that count.
+KILLED = re.compile(r"oom-kill:.*?\btask_memcg=([^,]+),task=")
 DISK_ERRORS = re.compile(
     r"EXT4-fs error \(device ([^\s)]+)"
     r"|EXT4-fs \(([^\s)]+)\): Remounting filesystem read-only"
     r"|XFS \(([^\s)]+)\): .*(?:[Ss]hutting down|shut down|[Cc]orruption|I/O [Ee]rror)"
     r"|BTRFS (?:error|critical) \(device ([^\s):]+)"
-    r"|I/O error, dev ([^\s,]+)"
+    r"|(?:blk_update_request: )?I/O error, dev ([^\s,]+)"
 )
 
 
@@ -98,7 +99,7 @@ class KernelLogDetector:
                     self._sparse.warning(time.monotonic(), "lost", "records of %s are lost", self._log)
                     continue
                 line = record.decode(errors="replace").partition(";")[2].partition("\n")[0]
-                if (killed := KILLED.search(line)) or DISK_ERRORS.search(line):
+                if (killed := KILLED.match(line)) or DISK_ERRORS.match(line):
                     for raised in await in_thread(threads, self._judged, line, killed and killed[1]):
                         yield raised
         finally:
@@ -154,7 +155,7 @@ class KernelLogDetector:
 
     def _on_device(self, line: str) -> Iterator[tuple[str, str]]:
         """The units that have something on the device that a line is about."""
-        found = DISK_ERRORS.search(line)
+        found = DISK_ERRORS.match(line)
         device = next(filter(None, found.groups())) if found else ""
         made = [(mount.point, mount.source == f"/dev/{device}") for mount in mounts()]
         covering = max((len(point.parts), n, its) for n, (point, its) in enumerate(made) if _holds(point, self._base))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.impl.drivers.kernel_log import KernelLogDetector
+from leasehold.impl.drivers.kernel_log import DISK_ERRORS, KILLED, KernelLogDetector
 from leasehold.impl.drivers.mounts import mount_at
 from leasehold.impl.handlers.handler import HandlerError
 from leasehold.impl.policy import plugins
@@ -154,6 +154,39 @@ async def test_an_error_of_the_disk_that_has_all_units_is_each_one_s(units: Path
             assert {raised.unit for raised in heard.raised} == {"a", "a-1"}
     finally:
         subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.mark.parametrize(
+    ("line", "group"),
+    [
+        ("oom-kill:constraint=CONSTRAINT_MEMCG,oom_memcg=/a,task_memcg=/a/b,task=sh,pid=7,uid=0", "/a/b"),
+        ("oom-kill:constraint=CONSTRAINT_NONE,global_oom,task_memcg=/a,task=,task_memcg=/b,task=,pid=7,uid=0", "/a"),
+        ("oom-kill:task_m invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0", ""),  # a name has 15 letters
+        ("CPU: 1 PID: 7 Comm: oom-kill:task_memcg=/b,task= Not tainted", ""),
+    ],
+)
+def test_a_guest_that_calls_itself_as_the_kernel_speaks_is_not_taken_for_it(line: str, group: str) -> None:
+    found = KILLED.match(line)
+    assert (found[1] if found else "") == group
+
+
+@pytest.mark.parametrize(
+    ("line", "device"),
+    [
+        ("EXT4-fs error (device loop3): ext4_lookup:1855: inode #2: comm ls: deleted inode referenced: 12", "loop3"),
+        ("EXT4-fs (sda1): Remounting filesystem read-only", "sda1"),
+        ("EXT4-fs (sda1): mounted filesystem with ordered data mode", ""),
+        ("XFS (dm-3): Corruption of in-memory data detected.  Shutting down filesystem", "dm-3"),
+        ("XFS (dm-3): Ending clean mount", ""),
+        ("BTRFS error (device loop0: state EA): bdev /dev/loop0 errs: wr 1", "loop0"),
+        ("I/O error, dev vdb, sector 2048 op 0x1:(WRITE) flags 0x800 phys_seg 1 prio class 0", "vdb"),
+        ("blk_update_request: I/O error, dev vdb, sector 2048", "vdb"),
+        ("I am: I/O error, dev vdb invoked oom-killer: gfp_mask=0xcc0", ""),
+    ],
+)
+def test_errors_of_disks_as_file_systems_say_them(line: str, device: str) -> None:
+    found = DISK_ERRORS.match(line)
+    assert next(filter(None, found.groups()) if found else iter(()), "") == device
 
 
 @pytest.mark.real_time
