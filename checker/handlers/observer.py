@@ -111,11 +111,15 @@ class WorldSnapshot:
         return Counter(map(self.key, self.things))
 
     def sizes(self, least: int) -> dict[Key, int]:
-        """The bytes of files of units, of `least` and more; not of those that share a key."""
+        """The bytes of files of units, of `least` and more; not of those that share a key.
+
+        A number in a text counts as one byte: one process has a longer one than another.
+        """
         found: dict[Key, set[int]] = {}
         for thing in self.things:
             if thing.kind == "file" and thing.unit != NOBODY:
-                found.setdefault(self.key(thing), set()).add(int(thing.identity.split()[1]))
+                size = int(thing.identity.split()[1]) - len(thing.text) + len(_NUMBER.sub("#", thing.text))
+                found.setdefault(self.key(thing), set()).add(size)
         return {key: size for key, (size, *others) in found.items() if not others and size >= least}
 
     @property

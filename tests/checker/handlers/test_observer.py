@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from leasehold.checker.handlers.harness import Stage
-from leasehold.checker.handlers.observer import NOBODY, SETTLED, Key, Names, WorldObserver
+from leasehold.checker.handlers.observer import NOBODY, SETTLED, Key, Names, Thing, WorldObserver, WorldSnapshot
 from leasehold.checker.handlers.player import Play, PlayerSetting
 from leasehold.checker.handlers.sequence import HandlerStep, Sequence
 from leasehold.checker.handlers.target import target_of
@@ -160,3 +160,16 @@ def test_a_file_that_has_changed_is_read_again_whatever_its_size_and_its_date(tm
     assert len({digest(), digest()}) == 1
     assert observer._read, "it is not read again while nobody has changed it"
     assert changes(2) == 2
+
+
+def test_the_size_of_a_file_does_not_depend_on_how_many_digits_its_numbers_have() -> None:
+    def size(text: str, cut: int = 0) -> list[int]:
+        body = text[: len(text) - cut]
+        thing = Thing("file", "/made/u-0/state.json", 0, f"100000 {len(body)} 0", body)
+        return [*WorldSnapshot([thing], Names([["u-0"]])).sizes(100).values()]
+
+    padding = " " * 200
+    assert size(f'{{"pid": 99, "at": 1}}{padding}') == size(f'{{"pid": 10001, "at": 123}}{padding}')
+    assert size(f'{{"pid": 99}}{padding}') != size(f'{{"pid": 99}}{padding}', cut=1)
+    volume = Thing("file", "/made/u-0/volume", 0, "100000 8192 0", "")
+    assert [*WorldSnapshot([volume], Names([["u-0"]])).sizes(4096).values()] == [8192]
